@@ -1,0 +1,40 @@
+"""Hotlap: teach a car to race, and know how good it is.
+
+Importing the package registers its environments with Gymnasium and loads nothing heavy; the simulator is compiled, or
+loaded from its cache, when the first environment is made.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from hotlap._version import __version__
+from hotlap.envs.registration import register_environments
+from hotlap.errors import HotlapError
+
+if TYPE_CHECKING:
+    from hotlap.envs.racer import RacerEnv
+    from hotlap.envs.racer_vector import RacerVectorEnv
+    from hotlap.sim.version import PHYSICS_VERSION
+
+__all__ = ["PHYSICS_VERSION", "HotlapError", "RacerEnv", "RacerVectorEnv", "__version__"]
+
+_LAZY = {
+    "RacerEnv": "hotlap.envs.racer",
+    "RacerVectorEnv": "hotlap.envs.racer_vector",
+    "PHYSICS_VERSION": "hotlap.sim.version",
+}
+
+register_environments()
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'hotlap' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted(__all__)

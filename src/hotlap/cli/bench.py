@@ -1,0 +1,66 @@
+"""`hotlap bench`: measure speed on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from hotlap.cli.output import print_json
+
+bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")]
+NumEnvs = Annotated[int, typer.Option(min=1, help="Cars in the batch.")]
+
+
+@bench_app.command("sim")
+def bench_sim(
+    num_envs: NumEnvs = 1024,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads; all cores if not given.")] = None,
+    device: Annotated[str, typer.Option(help="cpu.")] = "cpu",
+    track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
+    seconds: Annotated[float, typer.Option(help="How long to measure.")] = 3.0,
+    as_json: Json = False,
+) -> None:
+    """Steps a second of the simulator, observations, rewards, laps and autoreset included.
+
+    Example: hotlap bench sim --num-envs 1024 --threads 2 --json
+    """
+    from hotlap.evaluation.speed import measure_sim
+
+    result = measure_sim(num_envs, threads, device, track, seconds)
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print(f"{result.num_envs} cars, {result.threads} thread(s), {result.device}: {result.steps_per_sec:,.0f} steps/s")
+    print(
+        f"one RacerEnv: {result.single_env_steps_per_sec:,.0f} steps/s"
+        f" ({result.step_usec:.1f} µs a step, {result.reset_usec:.1f} µs a reset)"
+    )
+
+
+@bench_app.command("peers")
+def bench_peers(
+    num_envs: NumEnvs = 1024,
+    seconds: Annotated[float, typer.Option(help="How long to measure each.")] = 3.0,
+    as_json: Json = False,
+) -> None:
+    """Hotlap beside whatever other simulators are installed, on the same machine in the same run.
+
+    Example: hotlap bench peers --json
+    """
+    from hotlap.evaluation.peers import measure_peers
+
+    result = measure_peers(num_envs, seconds)
+    if as_json:
+        print_json(result)
+        return
+    print(f"{'hotlap, 1 thread':<34}{result['hotlap_one_thread_steps_per_sec']:>12,.0f} steps/s")
+    print(f"{'hotlap, all threads':<34}{result['hotlap_all_threads_steps_per_sec']:>12,.0f} steps/s")
+    for peer in result["peers"]:
+        if peer["steps_per_sec"] is None:
+            print(f"{peer['name']:<34}{'absent':>12}  {peer['absent']}")
+        else:
+            print(
+                f"{peer['name']:<34}{peer['steps_per_sec']:>12,.0f} steps/s"
+                f"  hotlap is {peer['hotlap_one_thread_times']:,.0f} times as fast on one thread ({peer['note']})"
+            )

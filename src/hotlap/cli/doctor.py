@@ -1,0 +1,67 @@
+"""`hotlap doctor`: what is installed, what is missing and how to get it."""
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from hotlap.cli.output import print_json
+
+# What a missing package would give, and the extra that brings it.
+_OPTIONAL = {
+    "envpool": ("a fast LunarLander-v3", "pip install 'hotlap[lunar]'"),
+    "Box2D": ("Gymnasium's LunarLander-v3", "make test sets it up; by hand: pip install swig box2d-py"),
+    "casadi": ("the optimal lap", "pip install 'hotlap[optimal]'"),
+    "numba-cuda": ("simulation on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
+    "ray": ("many machines", "pip install 'hotlap[scale]'"),
+}
+_REQUIRED = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch", "matplotlib", "websocket-client")
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False) -> None:
+    """Say what this installation has, what is missing, and how to get it.
+
+    Example: hotlap doctor
+    """
+    from hotlap import PHYSICS_VERSION, __version__
+    from hotlap.sim.batch_cpu import default_threads
+    from hotlap.sim.compiling import cache_folder
+    from hotlap.tracks.registry import user_folder
+
+    versions = {name: _version(name) for name in (*_REQUIRED, *_OPTIONAL)}
+    folder = cache_folder()
+    figures = {
+        "hotlap": __version__,
+        "physics": PHYSICS_VERSION,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "threads": default_threads(),
+        "compiled_code": str(folder) if folder else None,
+        "your_tracks": str(user_folder()),
+        "packages": versions,
+    }
+    if as_json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        if name != "packages":
+            print(f"{name:<18} {value if value is not None else 'none: the cache folder is not writable'}")
+    for name, found in versions.items():
+        if found:
+            print(f"{name:<18} {found}")
+        elif name in _OPTIONAL:
+            gives, remedy = _OPTIONAL[name]
+            print(f"{name:<18} missing: no {gives}. {remedy}")
+        else:
+            print(f"{name:<18} MISSING: install hotlap again with pip")
+
+
+def _version(name: str) -> str | None:
+    for candidate in (name, "box2d-py") if name == "Box2D" else (name,):
+        try:
+            return version(candidate)
+        except PackageNotFoundError:
+            continue
+    return None

@@ -1,0 +1,62 @@
+"""`hotlap drive`: watch a built-in driver do a few laps, and keep a picture of its line."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotlap.cli.output import print_json, progress_bar, seconds, writable
+
+
+def drive(
+    driver: Annotated[str, typer.Argument(help="A built-in driver: casual.")] = "casual",
+    track: Annotated[str, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = "track-01",
+    laps: Annotated[int, typer.Option(min=1, max=1000, help="How many laps.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of whatever is random about the driver.")] = 0,
+    png: Annotated[Path | None, typer.Option(help="Write a picture of the driven line, coloured by speed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+) -> None:
+    """Drive laps from a standing start, print their times, draw the line.
+
+    Example: hotlap drive casual --track track-01 --laps 3 --png out/casual.png
+    """
+    from hotlap.drivers.driver import make_driver
+    from hotlap.evaluation.trace import record_laps
+    from hotlap.tracks.registry import load_track
+
+    place = writable(png) if png else None
+    with progress_bar(f"{driver} on {track}") as progress:
+        trace = record_laps(make_driver(driver), track, num_laps=laps, seed=seed, progress=progress)
+    if place:
+        from hotlap.tracks.pictures import draw_track
+
+        about = load_track(track)
+        best_s = min((lap.time_s for lap in trace.laps), default=None)
+        draw_track(
+            about.nodes,
+            place,
+            title=f"{about.name} · {driver} driver",
+            subtitle=f"{len(trace.laps)} laps, best {seconds(best_s)}",
+            raceline=(trace.x_m, trace.y_m, trace.speed_mps),
+        )
+    if as_json:
+        print_json(
+            {
+                "driver": driver,
+                "track": track,
+                "laps": [{"time_sec": lap.time_s, "clean": lap.is_clean} for lap in trace.laps],
+                "top_speed_mps": float(trace.speed_mps.max()),
+                "png": str(place) if place else None,
+            }
+        )
+        return
+    for lap in trace.laps:
+        kind = "standing" if lap.number == 1 else "flying  "
+        print(f"lap {lap.number}  {kind}  {seconds(lap.time_s)}  {'clean' if lap.is_clean else 'off the road'}")
+    if len(trace.laps) < laps:
+        print(f"stuck after {len(trace.laps)} of {laps} laps")
+    print(f"top speed {float(trace.speed_mps.max()) * 3.6:.0f} km/h")
+    if place:
+        print(f"picture: {place}")
+    if len(trace.laps) < laps:
+        raise typer.Exit(1)

@@ -1,0 +1,125 @@
+"""`hotlap tracks`: list, show, import and generate tracks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotlap.cli.output import print_json, writable
+
+tracks_app = typer.Typer(help="List, show, import and generate tracks.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")]
+
+
+@tracks_app.command("list")
+def list_tracks(
+    split: Annotated[bool, typer.Option("--split", help="List the 125 tracks of the frozen split, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List all tracks.
+
+    Example: hotlap tracks list
+    """
+    from hotlap.tracks.registry import SPLITS
+    from hotlap.tracks.registry import list_tracks as entries
+
+    shown = [entry for entry in entries() if as_json or split or entry.source not in SPLITS]
+    if as_json:
+        rows = [{"id": e.track_id, "name": e.name, "character": e.character, "source": e.source} for e in shown]
+        print_json({"tracks": rows})
+        return
+    for entry in shown:
+        print(f"{entry.track_id:<16} {entry.name:<20} {entry.character}")
+    if not split:
+        counts = ", ".join(f"{name}-000 to {name}-{len(seeds) - 1:03d}" for name, seeds in SPLITS.items())
+        print(f"and the frozen split of generated tracks: {counts}")
+
+
+@tracks_app.command("show")
+def show_track(
+    track_id: Annotated[str, typer.Argument(metavar="ID", help="Track id.")],
+    png: Annotated[Path | None, typer.Option(help="Write a picture of the track.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show a track's figures, and draw it.
+
+    Example: hotlap tracks show track-01 --png track-01.png
+    """
+    from hotlap.tracks.registry import load_track
+
+    track = load_track(track_id)
+    if png:
+        from hotlap.tracks.pictures import draw_track
+
+        subtitle = f"{track.nodes.length_m:,.0f} m · {track.character}"
+        draw_track(track.nodes, writable(png), title=track.name, subtitle=subtitle, medals=track.medals_s)
+    figures = {
+        "id": track.track_id,
+        "name": track.name,
+        "character": track.character,
+        "length_m": track.nodes.length_m,
+        "min_radius_m": 1.0 / float(abs(track.nodes.curvature_radpm).max()),
+        "min_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).min()),
+        "max_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).max()),
+        "medals_sec": dict(track.medals_s) or None,
+        "png": str(png) if png else None,
+    }
+    if as_json:
+        print_json(figures)
+        return
+    print(f"{track.track_id}: {track.name} ({track.character})")
+    print(
+        f"  length {track.nodes.length_m:,.0f} m   tightest radius {figures['min_radius_m']:.1f} m"
+        f"   width {figures['min_width_m']:.1f} to {figures['max_width_m']:.1f} m"
+    )
+    if track.medals_s:
+        print("  medals: " + ", ".join(f"{name} {time_s:.2f} s" for name, time_s in track.medals_s.items()))
+    if png:
+        print(f"picture: {png}")
+
+
+@tracks_app.command("import")
+def import_track(
+    file: Annotated[Path, typer.Argument(help="Centreline CSV: x, y, width right, width left (metres).")],
+    track_id: Annotated[str, typer.Option("--id", help="Id to keep it under.")],
+    reverse: Annotated[bool, typer.Option(help="Drive it the other way round.")] = False,
+    width: Annotated[float | None, typer.Option(help="Give the road this total width (m) everywhere.")] = None,
+    start: Annotated[float, typer.Option(help="Move the start line forward by so many metres.")] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Import a track file; it is checked, resampled smoothly and kept in your own tracks.
+
+    Example: hotlap tracks import Monza.csv --id monza
+    """
+    from hotlap.tracks.importing import import_centreline
+    from hotlap.tracks.registry import load_track, save_track
+
+    centreline = import_centreline(file, reverse_travel=reverse, width_m=width, start_m=start)
+    path = save_track(track_id, centreline, f"imported from {file.name}")
+    _report(load_track(track_id).nodes.length_m, track_id, path, as_json)
+
+
+@tracks_app.command("generate")
+def generate_track(
+    seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same track on every machine.")],
+    track_id: Annotated[str, typer.Option("--id", help="Id to keep it under.")],
+    as_json: Json = False,
+) -> None:
+    """Make up a track from a seed.
+
+    Example: hotlap tracks generate --seed 7 --id my-track
+    """
+    from hotlap.tracks.generator import generate
+    from hotlap.tracks.registry import load_track, save_track
+
+    path = save_track(track_id, generate(seed), f"generated from seed {seed}")
+    _report(load_track(track_id).nodes.length_m, track_id, path, as_json)
+
+
+def _report(length_m: float, track_id: str, path: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"id": track_id, "length_m": length_m, "file": str(path)})
+        return
+    print(f"{track_id}: {length_m:,.0f} m, kept in {path}")
+    print(f"see it: hotlap tracks show {track_id} --png {track_id}.png")

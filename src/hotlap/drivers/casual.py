@@ -1,0 +1,166 @@
+"""A stand-in for a casual human: the yardstick for "faster than a casual human".
+
+It is a model, not a recording of people. It sees the world a quarter of a second late, steers towards a point of the
+centreline ahead (pure pursuit), aims at speeds that use about 70 % of the grip, brakes early, and its hands and
+feet tremble. It knows no racing line. `docs/casual-driver.md` says what that leaves out.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.fleet import Fleet
+from hotlap.sim.profile import speed_profile
+from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CasualHabits:
+    """How the casual driver drives."""
+
+    reaction_s: float = 0.25
+    grip_share: float = 0.70
+    look_ahead_m: float = 7.0
+    look_ahead_s: float = 0.80
+    brake_early_s: float = 0.40  # how far ahead the speed to come is looked up
+    understeer_s2pm: float = 0.0012  # extra steering per squared speed, learned by feel
+    throttle_per_mps: float = 0.35
+    brake_per_mps: float = 0.15
+    hardest_brake: float = 0.60
+    throttle_lift_per_steer: float = 0.5
+    steer_tremble: float = 0.03
+    pedal_tremble: float = 0.05
+    tremble_s: float = 0.30  # how long a twitch lasts
+
+
+class CasualDriver:
+    """Drives every car of a fleet like somebody who drove such a car a few times."""
+
+    name = "casual"
+
+    def __init__(self, habits: CasualHabits | None = None) -> None:
+        self.habits = habits or CasualHabits()
+        self._car = CarParameters()
+
+    def begin(self, fleet: Fleet, seed: int) -> None:
+        """Learn the tracks' target speeds and forget what was seen before."""
+        self._fleet = fleet
+        tracks = fleet.tracks
+        counts = np.array([track.nodes.num_nodes for track in tracks])
+        self._first = np.concatenate([[0], np.cumsum(counts)[:-1]])[fleet.states["track"]]
+        self._count = counts[fleet.states["track"]]
+        self._step_m = np.array([track.nodes.step_m for track in tracks])[fleet.states["track"]]
+        self._x_m = np.concatenate([track.nodes.x_m for track in tracks])
+        self._y_m = np.concatenate([track.nodes.y_m for track in tracks])
+        self._target_mps = np.concatenate(
+            [
+                speed_profile(track.nodes.curvature_radpm, track.nodes.step_m, self._car, self.habits.grip_share)
+                for track in tracks
+            ]
+        )
+        delay = round(self.habits.reaction_s * TICKS_PER_SECOND)
+        seen = self._look()
+        self._memory = [seen] * (delay + 1)
+        self._now = 0
+        self._tremble = Tremble(fleet.num_cars, seed, self.habits.tremble_s)
+
+    def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What the hands and feet do now about what the eyes saw a quarter of a second ago."""
+        self._memory[self._now] = self._look()
+        self._now = (self._now + 1) % len(self._memory)
+        x_m, y_m, yaw_rad, speed_mps, arc_m = self._extrapolate(*self._memory[self._now])
+        twitch = self._tremble.next()
+        steer = self._steering(x_m, y_m, yaw_rad, speed_mps, arc_m) + self.habits.steer_tremble * twitch[:, 0]
+        target_mps = self._target(arc_m, speed_mps)
+        error_mps = target_mps - speed_mps
+        throttle = error_mps * self.habits.throttle_per_mps + self.habits.pedal_tremble * twitch[:, 1]
+        brake = -error_mps * self.habits.brake_per_mps + self.habits.pedal_tremble * twitch[:, 1]
+        lift = 1.0 - self.habits.throttle_lift_per_steer * np.minimum(np.abs(steer), 1.0)
+        action = np.stack(
+            [
+                np.clip(steer, -1.0, 1.0),
+                np.where(error_mps > 0.0, np.clip(throttle, 0.0, lift), 0.0),
+                np.where(error_mps < -0.5, np.clip(brake, 0.0, self.habits.hardest_brake), 0.0),
+            ],
+            axis=1,
+        )
+        return action.astype(np.float32)
+
+    def _look(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+        """Position, heading, speed, yaw rate and place on the lap of every car, as they are now."""
+        states = self._fleet.states
+        speed_mps = np.hypot(states["forward_mps"].astype(np.float64), states["left_mps"])
+        return (
+            states["x_m"].astype(np.float64),
+            states["y_m"].astype(np.float64),
+            states["yaw_rad"].astype(np.float64),
+            speed_mps,
+            states["yaw_radps"].astype(np.float64),
+            states["arc_m"].astype(np.float64),
+        )
+
+    def _extrapolate(
+        self, x_m: Floats, y_m: Floats, yaw_rad: Floats, speed_mps: Floats, yaw_radps: Floats, arc_m: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Where the car must be by now if it went on as it was seen: people drive ahead of what they see."""
+        late_s = self.habits.reaction_s
+        middle_rad = yaw_rad + 0.5 * late_s * yaw_radps
+        way_m = late_s * speed_mps
+        return (
+            x_m + way_m * np.cos(middle_rad),
+            y_m + way_m * np.sin(middle_rad),
+            yaw_rad + late_s * yaw_radps,
+            speed_mps,
+            arc_m + way_m,
+        )
+
+    def _node(self, arc_m: Floats) -> NDArray[np.int64]:
+        """Index of the node at an arc length of each car's track."""
+        node: NDArray[np.int64] = self._first + (arc_m / self._step_m).astype(np.int64) % self._count
+        return node
+
+    def _target(self, arc_m: Floats, speed_mps: Floats) -> Floats:
+        """The lowest of the speeds that suit the road between here and a little ahead."""
+        shares = np.linspace(0.0, self.habits.brake_early_s, 4)
+        target_mps: Floats = np.minimum.reduce(
+            [self._target_mps[self._node(arc_m + share * speed_mps)] for share in shares]
+        )
+        return target_mps
+
+    def _steering(self, x_m: Floats, y_m: Floats, yaw_rad: Floats, speed_mps: Floats, arc_m: Floats) -> Floats:
+        """Pure pursuit: the arc through a point of the centreline ahead, as a steering input (positive right)."""
+        habits, car = self.habits, self._car
+        ahead_m = habits.look_ahead_m + habits.look_ahead_s * speed_mps
+        node = self._node(arc_m + ahead_m)
+        dx, dy = self._x_m[node] - x_m, self._y_m[node] - y_m
+        left_m = dy * np.cos(yaw_rad) - dx * np.sin(yaw_rad)
+        curvature = 2.0 * left_m / np.maximum(dx * dx + dy * dy, 1.0)
+        angle = curvature * (car.wheelbase_m + habits.understeer_s2pm * speed_mps * speed_mps)
+        share = 1.0 / (1.0 + (speed_mps / car.steering_scale_mps) ** 2)
+        limit = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share
+        return -angle / limit
+
+
+class Tremble:
+    """Smooth noise of unit size, two channels a car; car i's noise depends on the seed and i alone."""
+
+    BLOCK_TICKS = 600
+
+    def __init__(self, num_cars: int, seed: int, memory_s: float) -> None:
+        self._generators = [np.random.default_rng([seed % 2**64, car]) for car in range(num_cars)]
+        self._keep = float(np.exp(-1.0 / (memory_s * TICKS_PER_SECOND)))
+        self._value = np.zeros((num_cars, 2))
+        self._tick = self.BLOCK_TICKS
+
+    def next(self) -> Floats:
+        """The next tick's noise, (num_cars, 2)."""
+        if self._tick == self.BLOCK_TICKS:
+            self._block = np.stack([one.standard_normal((self.BLOCK_TICKS, 2)) for one in self._generators])
+            self._tick = 0
+        fresh = np.sqrt(1.0 - self._keep * self._keep) * self._block[:, self._tick]
+        self._value = self._keep * self._value + fresh
+        self._tick += 1
+        return self._value

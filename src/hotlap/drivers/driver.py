@@ -1,0 +1,30 @@
+"""What a driver is, and how to get one by its name."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.fleet import Fleet
+from hotlap.errors import DriverError
+
+
+class Driver(Protocol):
+    """Drives every car of a fleet. `begin` is called after the cars were reset, `act` once a tick."""
+
+    name: str
+
+    def begin(self, fleet: Fleet, seed: int) -> None:
+        """Take the wheel of `fleet`'s cars; whatever is random about the driver comes from `seed`."""
+
+    def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Actions (num_cars, 3) for observations (num_cars, 14)."""
+
+
+def make_driver(name: str) -> Driver:
+    """The built-in driver of this name."""
+    if name == "casual":
+        from hotlap.drivers.casual import CasualDriver
+
+        return CasualDriver()
+    raise DriverError(f"driver {name!r:.80} is not known. Built in: casual.")

@@ -1,0 +1,1 @@
+"""Gymnasium environments over the simulator: thin, no physics."""

@@ -1,0 +1,114 @@
+"""N cars in the compiled world: what the single and the batched environment share."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.settings import RacerSettings, start_code
+from hotlap.errors import ActionError, ConfigError, StateError
+from hotlap.sim import batch_cpu
+from hotlap.sim.ribbon import Ribbons, pack_ribbons
+from hotlap.sim.vehicle import car_record
+from hotlap.sim.world import STATE_DTYPE
+from hotlap.tracks.registry import Track, load_track
+
+State = dict[str, NDArray[Any]]
+
+_INT_COLUMNS = tuple(name for name in STATE_DTYPE.names or () if STATE_DTYPE[name] == np.int32)
+
+
+@lru_cache(maxsize=64)
+def ribbons_of(tracks: tuple[Track, ...]) -> Ribbons:
+    """The tracks as the simulator reads them; built once, shared by every fleet on the same tracks."""
+    return pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
+
+
+class Fleet:
+    """Cars, tracks and rules, and the calls that move them. Car i drives track i modulo the number of tracks."""
+
+    def __init__(self, track_ids: Sequence[str], settings: RacerSettings, num_cars: int, num_threads: int) -> None:
+        if not track_ids:
+            raise ConfigError("track_id: at least one track is needed, got an empty list.")
+        self.tracks = tuple(load_track(track_id) for track_id in track_ids)
+        self.settings = settings
+        self.num_cars = num_cars
+        self.num_threads = num_threads
+        self.batch = batch_cpu.make_batch(num_cars)
+        self.batch.states["track"] = np.arange(num_cars) % len(self.tracks)
+        self._ribbons = ribbons_of(self.tracks)
+        self._car = car_record()
+        self._rules = settings.rules()
+        self._world = (self._ribbons, self._car, self._rules)
+        self._everyone = np.ones(num_cars, np.bool_)
+
+    @property
+    def states(self) -> NDArray[np.void]:
+        """The cars' states, one record each (`hotlap.sim.world.STATE_DTYPE`)."""
+        return self.batch.states
+
+    @property
+    def top_speed_mps(self) -> float:
+        """The car's top speed."""
+        return float(self._car["top_speed_mps"][0])
+
+    def seed(self, seeds: NDArray[np.uint64]) -> None:
+        """Give every car its seed; its episodes count from zero again."""
+        self.states["seed"] = seeds
+        self.states["episode"] = 0
+
+    def next_episode(self) -> None:
+        """Move every car on to its next episode's random numbers."""
+        self.states["episode"] += 1
+
+    def reset(self, start: object = None, mask: NDArray[np.bool_] | None = None) -> None:
+        """Begin an episode for the cars in `mask` (all); `start` overrides the settings for this time."""
+        rules = self._rules
+        if start is not None:
+            rules = rules.copy()
+            rules["start"] = start_code(start)
+        batch_cpu.reset_cars(self._everyone if mask is None else mask, self._ribbons, self._car, rules, self.batch)
+
+    def step(self, actions: NDArray[np.float32], autoreset: bool) -> None:
+        """One tick for every car; the results are in `batch`."""
+        bad = batch_cpu.step(actions, self._world, self.batch, autoreset, self.num_threads)
+        if bad != batch_cpu.ALL_FINE:
+            raise ActionError(f"action of car {bad} must be finite, got {actions[bad].tolist()}; nothing moved.")
+
+    def get_state(self) -> State:
+        """A copy of everything the world needs to go on bit for bit: one array per column."""
+        return {name: self.states[name].copy() for name in STATE_DTYPE.names or ()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`; refused, with nothing changed, if it does not fit these cars and tracks."""
+        loaded = np.zeros(self.num_cars, STATE_DTYPE)
+        names = STATE_DTYPE.names or ()
+        if not isinstance(state, Mapping) or set(state) != set(names):
+            raise StateError("state: its columns are not this version's. Save it again with get_state().")
+        for name in names:
+            column = np.asarray(state[name])
+            if column.shape != (self.num_cars,) or column.dtype != STATE_DTYPE[name]:
+                raise StateError(
+                    f"state: column {name!r} must be {STATE_DTYPE[name]} of shape {(self.num_cars,)}, "
+                    f"got {column.dtype} of shape {column.shape}."
+                )
+            if column.dtype == np.float32 and not np.isfinite(column).all():
+                raise StateError(f"state: column {name!r} holds a number that is not finite.")
+            loaded[name] = column
+        self._check_ranges(loaded)
+        self.states[:] = loaded
+        batch_cpu.observe_cars(self._ribbons, self._car, self.batch)
+
+    def _check_ranges(self, loaded: NDArray[np.void]) -> None:
+        """Indices out of range would make compiled code read foreign memory."""
+        for name in _INT_COLUMNS:
+            if (loaded[name] < 0).any():
+                raise StateError(f"state: column {name!r} must not be negative.")
+        if (loaded["track"] >= len(self.tracks)).any():
+            raise StateError(f"state: it was saved on more tracks than the {len(self.tracks)} here.")
+        if (loaded["node"] >= self._ribbons.tracks["num_nodes"][loaded["track"]]).any():
+            raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
+        if (loaded["next_gate"] >= self._rules["num_gates"][0]).any():
+            raise StateError("state: a car waits for a gate that does not exist here.")

@@ -1,0 +1,158 @@
+"""A top-down picture of one car: road, runoff, walls, rays, speed, and where on the lap it is. No display needed."""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
+from hotlap.sim.vehicle import CarParameters
+from hotlap.sim.world import OBS_SPEED
+from hotlap.tracks.geometry import FloatArray, road_edges, wall_lines
+from hotlap.tracks.registry import Track
+
+FRAME_PX = 600
+VIEW_M = 130.0  # width of the world that a frame shows
+_OVERSAMPLE = 2
+_SCALE = FRAME_PX * _OVERSAMPLE / VIEW_M
+_MAP_PX = 130 * _OVERSAMPLE
+
+GRASS, RUNOFF, ROAD, EDGE = (44, 62, 44), (126, 118, 92), (66, 68, 74), (235, 235, 235)
+WALL, CENTRE, RAY, CAR, GLASS, TEXT = (
+    (196, 62, 52),
+    (104, 106, 112),
+    (255, 214, 102),
+    (64, 156, 255),
+    (20, 40, 70),
+    (245,) * 3,
+)
+
+Points = list[tuple[float, float]]
+
+
+@lru_cache(maxsize=32)
+def _lines(track: Track) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Left and right road edges, left and right walls, each (num_nodes, 2)."""
+    return (*road_edges(track.nodes), *wall_lines(track.nodes))
+
+
+def draw_frame(track: Track, state: Any, obs: NDArray[np.float32], top_speed_mps: float) -> NDArray[np.uint8]:
+    """An RGB array (600, 600, 3) of the world around the car; `state` is the car's record."""
+    image = Image.new("RGB", (FRAME_PX * _OVERSAMPLE,) * 2, GRASS)
+    draw = ImageDraw.Draw(image)
+    centre = np.array([state["x_m"], state["y_m"]], np.float64)
+    _draw_road(draw, track, centre)
+    _draw_rays(draw, centre, float(state["yaw_rad"]), obs)
+    _draw_car(draw, centre, float(state["yaw_rad"]))
+    _draw_map(draw, track, centre)
+    _draw_text(draw, state, float(obs[OBS_SPEED]) * top_speed_mps)
+    return np.asarray(image.resize((FRAME_PX, FRAME_PX), Image.Resampling.BOX))
+
+
+def _to_pixels(points: FloatArray, centre: FloatArray) -> FloatArray:
+    """World metres to picture pixels: the car in the middle, y up."""
+    middle = FRAME_PX * _OVERSAMPLE / 2.0
+    pixels: FloatArray = (points - centre) * np.array([_SCALE, -_SCALE]) + middle
+    return pixels
+
+
+def _as_points(array: FloatArray) -> Points:
+    return [(float(x), float(y)) for x, y in array]
+
+
+def _draw_road(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> None:
+    """The stretches of track in view, drawn quad by quad so that an overpass shows both levels."""
+    nodes = track.nodes
+    near = np.hypot(nodes.x_m - centre[0], nodes.y_m - centre[1]) < 0.75 * VIEW_M + 20.0
+    indices = np.flatnonzero(near)
+    following = (indices + 1) % nodes.num_nodes
+    road_left, road_right, wall_left, wall_right = (_to_pixels(line, centre) for line in _lines(track))
+    for left, right, colour in ((wall_left, wall_right, RUNOFF), (road_left, road_right, ROAD)):
+        for quad in np.stack([left[indices], left[following], right[following], right[indices]], axis=1):
+            draw.polygon(_as_points(quad), fill=colour)
+    for line, colour, width in (
+        (road_left, EDGE, 2),
+        (road_right, EDGE, 2),
+        (wall_left, WALL, 4),
+        (wall_right, WALL, 4),
+    ):
+        for a, b in zip(line[indices], line[following], strict=True):
+            draw.line([tuple(a), tuple(b)], fill=colour, width=width * _OVERSAMPLE // 2 + 1)
+    middle = _to_pixels(np.column_stack([nodes.x_m, nodes.y_m]), centre)
+    for i, j in zip(indices, following, strict=True):
+        if i % 6 < 2:
+            draw.line([tuple(middle[i]), tuple(middle[j])], fill=CENTRE, width=_OVERSAMPLE)
+    _draw_start(draw, road_left[0], road_right[0])
+
+
+def _draw_start(draw: ImageDraw.ImageDraw, left: FloatArray, right: FloatArray) -> None:
+    """A chequered line from edge to edge."""
+    across = right - left
+    along = np.array([-across[1], across[0]]) / max(float(np.hypot(*across)), 1e-9) * _SCALE * 0.6
+    count = 12
+    for k in range(count):
+        for row in range(2):
+            a, b = left + across * (k / count), left + across * ((k + 1) / count)
+            colour = EDGE if (k + row) % 2 else (20, 20, 20)
+            draw.polygon(_as_points(np.array([a, b, b + along, a + along]) + along * (row - 1)), fill=colour)
+
+
+def _draw_rays(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float, obs: NDArray[np.float32]) -> None:
+    origin = tuple(_to_pixels(centre, centre))
+    for ray in range(NUM_RAYS):
+        angle = yaw_rad - math.pi / 2.0 + ray * math.pi / (NUM_RAYS - 1)
+        reach_m = float(obs[ray]) * float(RAY_RANGE_M)
+        end = centre + reach_m * np.array([math.cos(angle), math.sin(angle)])
+        x, y = _to_pixels(end, centre)
+        draw.line([origin, (x, y)], fill=RAY, width=_OVERSAMPLE)
+        draw.ellipse([x - 5, y - 5, x + 5, y + 5], fill=RAY)
+
+
+def _draw_car(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float) -> None:
+    car = CarParameters()
+    half_length, half_width = car.length_m / 2.0, car.width_m / 2.0
+    turn = np.array([[math.cos(yaw_rad), math.sin(yaw_rad)], [-math.sin(yaw_rad), math.cos(yaw_rad)]])
+    nose = half_length * 0.72
+    hull = np.array(
+        [
+            [-half_length, -half_width],
+            [nose, -half_width],
+            [half_length, -half_width * 0.55],
+            [half_length, half_width * 0.55],
+            [nose, half_width],
+            [-half_length, half_width],
+        ]
+    )
+    screen = np.array([[0.0, -0.8], [1.1, -0.65], [1.1, 0.65], [0.0, 0.8]]) * half_width
+    draw.polygon(_as_points(_to_pixels(hull @ turn + centre, centre)), fill=CAR, outline=(10, 20, 40))
+    draw.polygon(_as_points(_to_pixels(screen @ turn + centre, centre)), fill=GLASS)
+
+
+def _draw_map(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> None:
+    """The whole track, small, in the upper right corner."""
+    line = np.column_stack([track.nodes.x_m, track.nodes.y_m])
+    low, high = line.min(axis=0), line.max(axis=0)
+    scale = (_MAP_PX - 20) / float(max(high - low))
+    corner = np.array([FRAME_PX * _OVERSAMPLE - _MAP_PX / 2 - 16, _MAP_PX / 2 + 16])
+
+    def small(points: FloatArray) -> FloatArray:
+        pixels: FloatArray = (points - (low + high) / 2.0) * np.array([scale, -scale]) + corner
+        return pixels
+
+    box = [*(corner - _MAP_PX / 2), *(corner + _MAP_PX / 2)]
+    draw.rounded_rectangle([float(v) for v in box], radius=16, fill=(24, 30, 26))
+    draw.line([*_as_points(small(line)), _as_points(small(line[:1]))[0]], fill=EDGE, width=4, joint="curve")
+    x, y = small(centre)
+    draw.ellipse([x - 9, y - 9, x + 9, y + 9], fill=CAR, outline=EDGE, width=2)
+
+
+def _draw_text(draw: ImageDraw.ImageDraw, state: Any, speed_mps: float) -> None:
+    font = ImageFont.load_default(size=15 * _OVERSAMPLE)
+    seconds = (int(state["tick"]) - int(state["lap_start_tick"])) / 60.0 if state["clock_runs"] else 0.0
+    text = f"{speed_mps * 3.6:3.0f} km/h   lap {int(state['lap'])}   {seconds:5.1f} s"
+    box = draw.textbbox((28, 24), text, font=font)
+    draw.rounded_rectangle([box[0] - 12, box[1] - 10, box[2] + 12, box[3] + 10], radius=12, fill=(24, 30, 26))
+    draw.text((28, 24), text, font=font, fill=TEXT)

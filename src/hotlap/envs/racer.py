@@ -1,0 +1,107 @@
+"""`RacerEnv`: one car, one Gymnasium environment."""
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.fleet import Fleet, State
+from hotlap.envs.settings import RacerSettings, SettingsSource
+from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
+from hotlap.errors import ConfigError
+from hotlap.sim.vehicle import TICKS_PER_SECOND
+from hotlap.sim.world import INFO_DTYPE
+
+Observation = NDArray[np.float32]
+Info = dict[str, Any]
+
+DEFAULT_TRACK = "track-01"
+
+_INFO_NAMES = INFO_DTYPE.names or ()
+_ACTION_SHAPE = (NUM_ACTIONS,)
+
+
+class RacerEnv(gym.Env[Any, Any]):
+    """A car on a track. One step is one physics tick of 1/60 s; see the README for spaces, rewards and info."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": TICKS_PER_SECOND}  # noqa: RUF012 (Gymnasium declares it so)
+
+    def __init__(
+        self, track_id: str = DEFAULT_TRACK, config: SettingsSource = None, render_mode: str | None = None
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r:.40}.")
+        self.render_mode = render_mode
+        self.action_space = action_space()
+        self.observation_space = observation_space()
+        self.fleet = Fleet([track_id], RacerSettings.load(config), num_cars=1, num_threads=1)
+        self._batch = self.fleet.batch
+        self._actions = np.zeros((1, NUM_ACTIONS), np.float32)
+        self._is_seeded = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
+        """Begin an episode; `options={"start": "random"}` begins it anywhere on the track."""
+        super().reset(seed=seed)
+        if seed is not None or not self._is_seeded:
+            own_seed = seed if seed is not None else int(self.np_random.integers(2**63))
+            self.fleet.seed(np.array([own_seed % 2**64], np.uint64))
+            self._is_seeded = True
+        else:
+            self.fleet.next_episode()
+        self.fleet.reset(start=start_option(options))
+        info = self._batch.infos[0]
+        return self._batch.obs[0].copy(), {
+            "lap": int(info["lap"]),
+            "checkpoint": int(info["checkpoint"]),
+            "stepCount": int(info["stepCount"]),
+            "tick": int(info["tick"]),
+            "speed": float(info["rawSpeed"]),
+        }
+
+    def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, Info]:
+        """One tick. An action out of range is clipped; one that is not finite is an error, and nothing moves."""
+        if not self._is_seeded:
+            raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
+        self._actions[0] = as_actions(action, _ACTION_SHAPE)
+        self.fleet.step(self._actions, autoreset=False)
+        batch = self._batch
+        return (
+            batch.obs[0].copy(),
+            float(batch.rewards[0]),
+            bool(batch.terminated[0]),
+            bool(batch.truncated[0]),
+            step_info(batch.infos[0].item()),
+        )
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """The world from above as an RGB picture, if the environment was made with `render_mode="rgb_array"`."""
+        if self.render_mode is None:
+            gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
+            return None
+        from hotlap.envs.picture import draw_frame
+
+        return draw_frame(self.fleet.tracks[0], self.fleet.states[0], self._batch.obs[0], self.fleet.top_speed_mps)
+
+    def get_state(self) -> State:
+        """Everything the world needs to go on bit for bit."""
+        return self.fleet.get_state()
+
+    def set_state(self, state: State) -> None:
+        """Go on from a state that `get_state` gave."""
+        self.fleet.set_state(state)
+        self._is_seeded = True
+
+
+def start_option(options: dict[str, Any] | None) -> object:
+    """The start a caller of `reset` asked for, or None."""
+    return options.get("start") if options else None
+
+
+def step_info(values: tuple[Any, ...]) -> Info:
+    """A step's info as a dict of plain numbers; lap time and cleanness only where a lap ended."""
+    info = dict(zip(_INFO_NAMES, values, strict=True))
+    if math.isnan(info["lapTime"]):
+        del info["lapTime"], info["lapClean"]
+    return info

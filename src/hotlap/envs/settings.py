@@ -1,0 +1,95 @@
+"""The environment's settings (`ai-config.json`): reward weights and episode limits, each default written once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.config import load_settings
+from hotlap.errors import ConfigError
+from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
+
+# What a caller may hand over as `config`.
+SettingsSource: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | RacerSettings | None"
+
+LARGEST_COUNT = 2**31 - 1
+LARGEST_WEIGHT = 1e6
+
+
+@dataclass(frozen=True)
+class RewardWeights:
+    """What each reward term is worth; penalties are negative."""
+
+    progress: float = 1.0
+    speed_bonus: float = 0.0
+    wall_penalty: float = -0.002
+    off_track_penalty: float = -0.001
+    backward_penalty: float = 0.0
+    stillness_penalty: float = -0.001
+    stillness_speed_threshold: float = 2.0  # m/s
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if abs(value) > LARGEST_WEIGHT:
+                raise ConfigError(f"{name} must be at most {LARGEST_WEIGHT:g} in size, got {value:g}.")
+        if self.stillness_speed_threshold < 0.0:
+            raise ConfigError(
+                f"stillnessSpeedThreshold must be zero or more m/s, got {self.stillness_speed_threshold:g}."
+            )
+
+
+@dataclass(frozen=True)
+class EpisodeRules:
+    """When an episode begins and ends, in ticks of 1/60 s."""
+
+    max_steps: int = 3000
+    stillness_timeout_ticks: int = 180
+    start: Literal["line", "random"] = "line"
+    num_gates: int = 30
+
+    def __post_init__(self) -> None:
+        for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
+            if not 1 <= value <= LARGEST_COUNT:
+                raise ConfigError(f"{key} must be from 1 to {LARGEST_COUNT}, got {value}.")
+        if not 3 <= self.num_gates <= 100:
+            raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
+
+
+@dataclass(frozen=True)
+class RacerSettings:
+    """Everything a user may set about the environment."""
+
+    weights: RewardWeights = field(default_factory=RewardWeights)
+    episode: EpisodeRules = field(default_factory=EpisodeRules)
+
+    @classmethod
+    def load(cls, source: SettingsSource) -> "RacerSettings":
+        """Settings from a dict, a JSON or TOML file, ready-made settings, or None for the defaults."""
+        return load_settings(cls, source)
+
+    def rules(self) -> NDArray[np.void]:
+        """The settings as the record the simulator reads."""
+        record = np.zeros(1, RULES_DTYPE)
+        record["progress"] = self.weights.progress
+        record["speed_bonus"] = self.weights.speed_bonus
+        record["wall_penalty"] = self.weights.wall_penalty
+        record["off_track_penalty"] = self.weights.off_track_penalty
+        record["backward_penalty"] = self.weights.backward_penalty
+        record["stillness_penalty"] = self.weights.stillness_penalty
+        record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
+        record["max_ticks"] = self.episode.max_steps
+        record["stillness_ticks"] = self.episode.stillness_timeout_ticks
+        record["num_gates"] = self.episode.num_gates
+        record["start"] = start_code(self.episode.start)
+        return record
+
+
+def start_code(start: object) -> int:
+    """The simulator's number for a start's name."""
+    codes = {"line": START_ON_LINE, "random": START_RANDOM}
+    if not isinstance(start, str) or start not in codes:
+        raise ConfigError(f"start must be 'line' or 'random', got {start!r:.40}.")
+    return codes[start]

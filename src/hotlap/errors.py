@@ -1,0 +1,45 @@
+"""Every exception Hotlap raises on purpose; each is also the built-in a caller would expect."""
+
+
+class HotlapError(Exception):
+    """Root of all errors a user can cause; the command line prints its text and nothing else."""
+
+
+class ConfigError(HotlapError, ValueError):
+    """A setting that is unknown, of the wrong type, or out of range."""
+
+
+class ActionError(HotlapError, ValueError):
+    """An action of the wrong shape, or not finite."""
+
+
+class StateError(HotlapError, ValueError):
+    """A saved world that does not fit the world it is given to."""
+
+
+class TrackError(HotlapError, ValueError):
+    """A track that cannot be driven: a bad file or an impossible shape."""
+
+
+class UnknownTrackError(TrackError, LookupError):
+    """A track id nobody registered."""
+
+
+class DriverError(HotlapError, ValueError):
+    """A driver nobody knows."""
+
+
+class InputFileError(HotlapError, FileNotFoundError):
+    """A file that should be there and is not."""
+
+    def __str__(self) -> str:
+        """The plain message: `FileNotFoundError` would quote it."""
+        return str(self.args[0]) if self.args else ""
+
+
+class OutputFileError(HotlapError, OSError):
+    """A file that could not be written."""
+
+    def __str__(self) -> str:
+        """The plain message: `OSError` would quote it."""
+        return str(self.args[0]) if self.args else ""

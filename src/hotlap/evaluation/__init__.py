@@ -1,0 +1,1 @@
+"""Run a driver, measure its laps, draw what it did."""

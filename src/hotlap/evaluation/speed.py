@@ -1,0 +1,96 @@
+"""How fast the simulator steps, with everything on: observation, reward, laps and autoreset."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from hotlap.envs.racer import RacerEnv
+from hotlap.envs.racer_vector import RacerVectorEnv
+from hotlap.errors import ConfigError
+from hotlap.sim.batch_cpu import default_threads
+from hotlap.tracks.golden import reflexes
+
+# Actions are renewed outside the clock every so many ticks, so that cars drive instead of scraping along walls.
+HOLD_TICKS = 10
+SPREAD_TICKS = 300
+BATCH_CONFIG = {"episode": {"start": "random"}}
+
+
+@dataclass(frozen=True)
+class SimSpeed:
+    """Steps a second of the batched environment through its Gymnasium interface, and the settings."""
+
+    steps_per_sec: float
+    num_envs: int
+    threads: int
+    device: str
+    track: str
+    seconds: float
+    single_env_steps_per_sec: float
+    step_usec: float
+    reset_usec: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain figures for JSON."""
+        return asdict(self)
+
+
+def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, seconds: float) -> SimSpeed:
+    """Step `num_envs` cars for about `seconds` on `threads` threads (all cores), and one `RacerEnv` beside it."""
+    if device != "cpu":
+        raise ConfigError(f"device must be 'cpu', got {device!r:.40}: this version simulates on the CPU only.")
+    if not 0.1 <= seconds <= 3600.0:
+        raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
+    chosen = threads if threads is not None else default_threads()
+    env = RacerVectorEnv(num_envs, track_id, BATCH_CONFIG, num_threads=chosen)
+    step_usec, reset_usec = _single_costs(track_id, seconds / 4.0)
+    return SimSpeed(
+        steps_per_sec=_batch_rate(env, seconds),
+        num_envs=num_envs,
+        threads=chosen,
+        device=device,
+        track=track_id,
+        seconds=seconds,
+        single_env_steps_per_sec=1e6 / step_usec,
+        step_usec=step_usec,
+        reset_usec=reset_usec,
+    )
+
+
+def _batch_rate(env: RacerVectorEnv, seconds: float) -> float:
+    obs, _ = env.reset(seed=0)
+    for tick in range(SPREAD_TICKS):
+        obs, *_ = env.step(reflexes(obs, tick))
+    elapsed, steps, tick = 0.0, 0, SPREAD_TICKS
+    while elapsed < seconds:
+        actions = reflexes(obs, tick)
+        begin = time.perf_counter()
+        for _ in range(HOLD_TICKS):
+            obs, *_ = env.step(actions)
+        elapsed += time.perf_counter() - begin
+        steps += HOLD_TICKS * env.num_envs
+        tick += HOLD_TICKS
+    return steps / elapsed
+
+
+def _single_costs(track_id: str, seconds: float) -> tuple[float, float]:
+    """Microseconds of one step and of one reset of a `RacerEnv`."""
+    env = RacerEnv(track_id)
+    env.reset(seed=0)
+    action = np.array([0.05, 0.5, 0.0], np.float32)
+    return _cost_usec(lambda: env.step(action), seconds), _cost_usec(env.reset, seconds / 4.0)
+
+
+def _cost_usec(call: Callable[[], object], seconds: float) -> float:
+    """Mean cost of a call, called for about `seconds`."""
+    for _ in range(100):
+        call()
+    calls, begin = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - begin) < seconds:
+        for _ in range(100):
+            call()
+        calls += 100
+    return 1e6 * elapsed / calls

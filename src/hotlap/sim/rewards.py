@@ -1,0 +1,43 @@
+"""The rules of an episode and the six reward terms."""
+
+import numpy as np
+
+from hotlap.sim.compiling import kernel
+
+F = np.float32
+ZERO = F(0.0)
+
+START_ON_LINE, START_RANDOM = 0, 1
+
+RULES_DTYPE = np.dtype(
+    [
+        ("progress", np.float32),
+        ("speed_bonus", np.float32),
+        ("wall_penalty", np.float32),
+        ("off_track_penalty", np.float32),
+        ("backward_penalty", np.float32),
+        ("stillness_penalty", np.float32),
+        ("stillness_speed_mps", np.float32),
+        ("max_ticks", np.int32),
+        ("stillness_ticks", np.int32),
+        ("num_gates", np.int32),
+        ("start", np.int32),
+    ],
+    align=True,
+)
+
+
+@kernel
+def reward_terms(rules, moved_share, speed_share, is_still, touches_wall, is_off_road):
+    """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
+
+    `moved_share` is the tick's way over the lap's length, `speed_share` the speed over the top speed.
+    """
+    return (
+        rules.progress * moved_share,
+        rules.speed_bonus * speed_share,
+        rules.wall_penalty if touches_wall else ZERO,
+        rules.off_track_penalty if is_off_road else ZERO,
+        rules.backward_penalty if moved_share < ZERO else ZERO,
+        rules.stillness_penalty if is_still else ZERO,
+    )

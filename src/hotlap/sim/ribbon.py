@@ -1,0 +1,216 @@
+"""A track as arrays: where am I, how far is each edge, where are the walls.
+
+Neighbouring nodes and their wall points span a strip of quads, one a metre. The strip is all the simulator knows of a
+track, so a track may cross over itself: the other level is another part of the strip.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.sim.compiling import kernel
+from hotlap.sim.maths import mix
+
+F = np.float32
+ZERO, ONE = F(0.0), F(1.0)
+
+# A car moves at most a few nodes in a tick; a bound keeps the search finite whatever the numbers are.
+MAX_WALK = 64
+
+# How many nodes a ray may jump at once, far and near (see rays.py).
+FAR_SPAN, NEAR_SPAN = 16, 4
+
+
+@dataclass(frozen=True)
+class RibbonNodes:
+    """One closed track as uniform nodes, float64 of shape (num_nodes,), world frame, in driving order.
+
+    Node 0 lies on the start line. `road_*` and `wall_*` are distances from the centreline to the road's edge and to
+    the wall, measured along the normal (left of travel is positive curvature's side).
+    """
+
+    step_m: float  # arc length from node to node
+    x_m: NDArray[np.float64]
+    y_m: NDArray[np.float64]
+    tangent_x: NDArray[np.float64]  # unit
+    tangent_y: NDArray[np.float64]
+    curvature_radpm: NDArray[np.float64]  # positive turns left
+    road_left_m: NDArray[np.float64]
+    road_right_m: NDArray[np.float64]
+    wall_left_m: NDArray[np.float64]
+    wall_right_m: NDArray[np.float64]
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes the loop has."""
+        return len(self.x_m)
+
+    @property
+    def length_m(self) -> float:
+        """Length of the lap along the centreline."""
+        return self.step_m * self.num_nodes
+
+
+TRACK_DTYPE = np.dtype(
+    [
+        ("first_node", np.int32),
+        ("first_portal", np.int32),
+        ("num_nodes", np.int32),
+        ("step_m", np.float32),
+        ("length_m", np.float32),
+        ("widest_wall_m", np.float32),
+    ],
+    align=True,
+)
+
+NODE_DTYPE = np.dtype(
+    [
+        ("x_m", np.float32),
+        ("y_m", np.float32),
+        ("tangent_x", np.float32),
+        ("tangent_y", np.float32),
+        ("road_left_m", np.float32),
+        ("road_right_m", np.float32),
+        ("wall_left_m", np.float32),
+        ("wall_right_m", np.float32),
+        ("curvature_radpm", np.float32),
+        ("start_speed_mps", np.float32),  # a speed from which the rest of the lap can be driven
+    ],
+    align=True,
+)
+
+# The portal at each node (left and right wall point), and how far the walls of the next few quads stray from
+# the straight line between this portal's wall point and the last one's: what a ray needs to jump (see rays.py).
+# Each track's portals are repeated over the ends of the loop, so that a jump needs no wrapping.
+PORTAL_DTYPE = np.dtype(
+    [
+        ("left_x", np.float32),
+        ("left_y", np.float32),
+        ("right_x", np.float32),
+        ("right_y", np.float32),
+        ("far_stray_m", np.float32),
+        ("near_stray_m", np.float32),
+    ],
+    align=True,
+)
+
+
+class Ribbons(NamedTuple):
+    """Any number of tracks in three flat arrays; `tracks[k]` says where track k's nodes begin."""
+
+    tracks: NDArray[np.void]
+    nodes: NDArray[np.void]
+    portals: NDArray[np.void]
+
+
+def pack_ribbons(tracks: Sequence[RibbonNodes], start_speeds_mps: Sequence[NDArray[np.float64]]) -> Ribbons:
+    """The tracks as the simulator reads them; `start_speeds_mps` has a speed for every node of every track."""
+    heads = np.zeros(len(tracks), TRACK_DTYPE)
+    nodes = np.zeros(sum(track.num_nodes for track in tracks), NODE_DTYPE)
+    portals = np.zeros(len(nodes) + 2 * FAR_SPAN * len(tracks), PORTAL_DTYPE)
+    first = 0
+    for index, (head, track, start_speed_mps) in enumerate(zip(heads, tracks, start_speeds_mps, strict=True)):
+        last = first + track.num_nodes
+        head["first_node"], head["num_nodes"] = first, track.num_nodes
+        head["step_m"], head["length_m"] = track.step_m, track.length_m
+        head["widest_wall_m"] = max(track.wall_left_m.max(), track.wall_right_m.max())
+        for name in NODE_DTYPE.names or ():
+            nodes[name][first:last] = start_speed_mps if name == "start_speed_mps" else getattr(track, name)
+        loop = _portals(nodes[first:last])
+        first_portal = first + (2 * index + 1) * FAR_SPAN
+        head["first_portal"] = first_portal
+        portals[first_portal - FAR_SPAN : first_portal + track.num_nodes + FAR_SPAN] = np.concatenate(
+            [loop[-FAR_SPAN:], loop, loop[:FAR_SPAN]]
+        )
+        first = last
+    return Ribbons(heads, nodes, portals)
+
+
+def _portals(nodes: NDArray[np.void]) -> NDArray[np.void]:
+    """The wall points of one track, from its float32 nodes, and the strays of its walls."""
+    portals = np.zeros(len(nodes), PORTAL_DTYPE)
+    portals["left_x"] = nodes["x_m"] - nodes["tangent_y"] * nodes["wall_left_m"]
+    portals["left_y"] = nodes["y_m"] + nodes["tangent_x"] * nodes["wall_left_m"]
+    portals["right_x"] = nodes["x_m"] + nodes["tangent_y"] * nodes["wall_right_m"]
+    portals["right_y"] = nodes["y_m"] - nodes["tangent_x"] * nodes["wall_right_m"]
+    for span, name in ((FAR_SPAN, "far"), (NEAR_SPAN, "near")):
+        portals[f"{name}_stray_m"] = np.maximum(
+            _stray(portals["left_x"], portals["left_y"], span), _stray(portals["right_x"], portals["right_y"], span)
+        )
+    return portals
+
+
+def _stray(x: NDArray[np.float32], y: NDArray[np.float32], span: int) -> NDArray[np.float64]:
+    """Farthest that points k+1 .. k+span-1 lie from the segment between points k and k+span, for each k."""
+    x0, y0 = x.astype(np.float64), y.astype(np.float64)
+    dx, dy = np.roll(x0, -span) - x0, np.roll(y0, -span) - y0
+    squared_length = dx * dx + dy * dy + 1e-12
+    stray2 = np.zeros(len(x0))
+    for offset in range(1, span):
+        px, py = np.roll(x0, -offset) - x0, np.roll(y0, -offset) - y0
+        share = np.clip((px * dx + py * dy) / squared_length, 0.0, 1.0)
+        ex, ey = px - share * dx, py - share * dy
+        stray2 = np.maximum(stray2, ex * ex + ey * ey)
+    # A millimetre for the rounding of float32 coordinates.
+    return np.sqrt(stray2) + 1e-3
+
+
+@kernel
+def node_after(track, node):
+    """Index of the next node of the loop; nodes count from the track's first."""
+    return node + 1 if node + 1 < track.num_nodes else 0
+
+
+@kernel
+def ahead_of(nodes, k, x, y):
+    """How far (m) the point lies ahead of node k's cross-section."""
+    here = nodes[k]
+    return (x - here.x_m) * here.tangent_x + (y - here.y_m) * here.tangent_y
+
+
+@kernel
+def locate(track, nodes, node, x, y):
+    """Where the point is on the ribbon, searched from `node` on: (node, share of the way to the next, metres left).
+
+    O(1) for a car, which moves a metre or so in a tick.
+    """
+    first = track.first_node
+    behind = ahead_of(nodes, first + node, x, y)
+    following = node_after(track, node)
+    beyond = ahead_of(nodes, first + following, x, y)
+    for _ in range(MAX_WALK):
+        if beyond >= ZERO:
+            node, behind = following, beyond
+            following = node_after(track, node)
+            beyond = ahead_of(nodes, first + following, x, y)
+        elif behind < ZERO:
+            following, beyond = node, behind
+            node = node - 1 if node > 0 else track.num_nodes - 1
+            behind = ahead_of(nodes, first + node, x, y)
+        else:
+            break
+    share = min(max(behind / (behind - beyond), ZERO), ONE) if behind > beyond else ZERO
+    here, there = nodes[first + node], nodes[first + following]
+    normal_x = -mix(here.tangent_y, there.tangent_y, share)
+    normal_y = mix(here.tangent_x, there.tangent_x, share)
+    left_m = (x - mix(here.x_m, there.x_m, share)) * normal_x + (y - mix(here.y_m, there.y_m, share)) * normal_y
+    return node, share, left_m
+
+
+@kernel
+def place(track, nodes, node, share, left_m):
+    """World position of a point on the ribbon: the inverse of `locate`."""
+    here = nodes[track.first_node + node]
+    there = nodes[track.first_node + node_after(track, node)]
+    x = mix(here.x_m, there.x_m, share) - mix(here.tangent_y, there.tangent_y, share) * left_m
+    y = mix(here.y_m, there.y_m, share) + mix(here.tangent_x, there.tangent_x, share) * left_m
+    return x, y
+
+
+@kernel
+def arc_length(track, node, share):
+    """Metres along the centreline from the start line."""
+    return (F(node) + share) * track.step_m

@@ -1,0 +1,262 @@
+"""One car, one tick: motion, walls, laps, reward and observation. This is the reference for every engine."""
+
+from math import sqrt
+
+import numpy as np
+
+from hotlap.sim.chance import uniform
+from hotlap.sim.compiling import kernel
+from hotlap.sim.laps import count_gates
+from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
+from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M, cast, ray_direction
+from hotlap.sim.rewards import START_RANDOM, reward_terms
+from hotlap.sim.ribbon import arc_length, locate, node_after, place
+from hotlap.sim.vehicle import advance
+
+F = np.float32
+ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
+
+NUM_OBSERVATIONS = 14
+OBS_SPEED, OBS_YAW_RATE, OBS_STEER, OBS_PROGRESS, OBS_OFFSET = range(NUM_RAYS, NUM_OBSERVATIONS)
+YAW_RATE_SCALE_RADPS = F(5.0)
+
+# Random starts: share of the half-width used, heading scatter, and the share of the feasible speed, from and to.
+START_WIDTH = F(0.6)
+START_HEADING_RAD = F(0.06)
+START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
+
+# A wall may turn the car, but not into a top.
+MAX_WALL_SPIN_RADPS = F(4.0)
+
+STATE_DTYPE = np.dtype(
+    [
+        # Pose and body: what the equations of motion move.
+        ("x_m", np.float32),
+        ("y_m", np.float32),
+        ("yaw_rad", np.float32),
+        ("forward_mps", np.float32),
+        ("left_mps", np.float32),
+        ("yaw_radps", np.float32),
+        ("steer", np.float32),
+        ("throttle", np.float32),
+        ("brake", np.float32),
+        ("shift_n", np.float32),
+        # Place on the ribbon: found once a tick, used by surface, laps, rewards and rays.
+        ("share", np.float32),
+        ("lateral_m", np.float32),
+        ("arc_m", np.float32),
+        ("node", np.int32),
+        ("track", np.int32),
+        # Laps and the episode.
+        ("lap_start_share", np.float32),
+        ("lap_start_tick", np.int32),
+        ("lap", np.int32),
+        ("gate", np.int32),
+        ("next_gate", np.int32),
+        ("clock_runs", np.int32),
+        ("lap_spoiled", np.int32),
+        ("tick", np.int32),
+        ("still_ticks", np.int32),
+        ("episode", np.int32),
+        ("seed", np.uint64),
+    ],
+    align=True,
+)
+
+# The contract's names, because these columns become the environment's info.
+INFO_DTYPE = np.dtype(
+    [
+        ("progress", np.float32),
+        ("speed", np.float32),
+        ("wall", np.float32),
+        ("offTrack", np.float32),
+        ("backward", np.float32),
+        ("stillness", np.float32),
+        ("lap", np.int32),
+        ("checkpoint", np.int32),
+        ("stepCount", np.int32),
+        ("tick", np.int32),
+        ("rawSpeed", np.float32),
+        ("wallContact", np.bool_),
+        ("stillnessCounter", np.int32),
+        ("lapTime", np.float32),  # NaN unless a lap ended on this tick
+        ("lapClean", np.bool_),
+    ],
+    align=True,
+)
+
+
+@kernel
+def begin_episode(me, tracks, nodes, rules):
+    """Put the car on the line, or anywhere at a feasible speed, as the rules say."""
+    track = tracks[me.track]
+    node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
+    is_random = rules.start == START_RANDOM
+    if is_random:
+        node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
+        share = uniform(me.seed, me.episode, 1)
+        side = TWO * uniform(me.seed, me.episode, 2) - ONE
+        turn_rad = START_HEADING_RAD * (TWO * uniform(me.seed, me.episode, 3) - ONE)
+        pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
+        at = nodes[track.first_node + node]
+        left_m = START_WIDTH * side * (at.road_left_m if side > ZERO else at.road_right_m)
+    here = nodes[track.first_node + node]
+    me.x_m, me.y_m = place(track, nodes, node, share, left_m)
+    me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)
+    me.forward_mps = pace * here.start_speed_mps
+    me.left_mps = ZERO
+    me.yaw_radps = me.forward_mps * here.curvature_radpm
+    me.steer = ZERO
+    me.throttle = ZERO
+    me.brake = ZERO
+    me.shift_n = ZERO
+    me.node, me.share, me.lateral_m = locate(track, nodes, node, me.x_m, me.y_m)
+    me.arc_m = arc_length(track, me.node, me.share)
+    me.lap = 1
+    me.gate = 0
+    me.next_gate = 0 if is_random else 1
+    me.clock_runs = 0 if is_random else 1
+    me.lap_start_tick = 0
+    me.lap_start_share = ZERO
+    me.lap_spoiled = 0
+    me.tick = 0
+    me.still_ticks = 0
+
+
+@kernel
+def is_off_road(me, track, nodes):
+    """Whether the car's centre is past the road's edge."""
+    here = nodes[track.first_node + me.node]
+    there = nodes[track.first_node + node_after(track, me.node)]
+    if me.lateral_m > ZERO:
+        return me.lateral_m > mix(here.road_left_m, there.road_left_m, me.share)
+    return -me.lateral_m > mix(here.road_right_m, there.road_right_m, me.share)
+
+
+@kernel
+def meet_wall(me, track, nodes, portals, car):
+    """Keep the car inside the walls: slide along, lose speed with the impact angle. True on contact."""
+    after = node_after(track, me.node)
+    here, there = nodes[track.first_node + me.node], nodes[track.first_node + after]
+    on_left = me.lateral_m > ZERO
+    if on_left:
+        room_m = mix(here.wall_left_m, there.wall_left_m, me.share) - car.radius_m
+    else:
+        room_m = mix(here.wall_right_m, there.wall_right_m, me.share) - car.radius_m
+    room_m = max(room_m, ZERO)
+    if abs(me.lateral_m) <= room_m:
+        return False
+    me.lateral_m = room_m if on_left else -room_m
+    me.x_m, me.y_m = place(track, nodes, me.node, me.share, me.lateral_m)
+
+    near, far = portals[track.first_portal + me.node], portals[track.first_portal + after]
+    if on_left:
+        wall_x, wall_y = far.left_x - near.left_x, far.left_y - near.left_y
+    else:
+        wall_x, wall_y = far.right_x - near.right_x, far.right_y - near.right_y
+    length_m = sqrt(wall_x * wall_x + wall_y * wall_y)
+    wall_x, wall_y = wall_x / length_m, wall_y / length_m
+    out_x, out_y = (-wall_y, wall_x) if on_left else (wall_y, -wall_x)
+
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    vx = me.forward_mps * cos_yaw - me.left_mps * sin_yaw
+    vy = me.forward_mps * sin_yaw + me.left_mps * cos_yaw
+    into = vx * out_x + vy * out_y
+    if into <= ZERO:
+        return True
+    slide = vx * wall_x + vy * wall_y
+    rub = min(car.wall_friction * into, abs(slide))
+    slide = slide - rub if slide > ZERO else slide + rub
+    bounce = -car.wall_bounce * into
+    vx, vy = slide * wall_x + bounce * out_x, slide * wall_y + bounce * out_y
+    me.forward_mps = vx * cos_yaw + vy * sin_yaw
+    me.left_mps = vy * cos_yaw - vx * sin_yaw
+
+    # The end of the car that points at the wall is pushed away from it.
+    arm_m = car.front_m if cos_yaw * out_x + sin_yaw * out_y > ZERO else -car.rear_m
+    turning = -arm_m * (cos_yaw * out_y - sin_yaw * out_x)
+    kick = car.wall_yaw_share * car.mass_kg * into * (ONE + car.wall_bounce) * turning / car.yaw_inertia_kgm2
+    me.yaw_radps = clamp(me.yaw_radps + kick, -MAX_WALL_SPIN_RADPS, MAX_WALL_SPIN_RADPS)
+    return True
+
+
+@kernel
+def move(me, track, nodes, steer, throttle, brake, car):
+    """Drive one tick on the surface under the car and find the new place; returns the metres gained along the lap."""
+    grip, resistance_mps2 = ONE, car.rolling_mps2
+    if is_off_road(me, track, nodes):
+        grip, resistance_mps2 = car.runoff_grip, car.rolling_mps2 + car.runoff_drag_mps2
+    pose = (me.x_m, me.y_m, me.yaw_rad)
+    body = (me.forward_mps, me.left_mps, me.yaw_radps, me.steer, me.throttle, me.brake, me.shift_n)
+    command = (clamp(steer, -ONE, ONE), clamp(throttle, ZERO, ONE), clamp(brake, ZERO, ONE))
+    pose, body = advance(pose, body, command, grip, resistance_mps2, car)
+    me.x_m, me.y_m, me.yaw_rad = pose[0], pose[1], wrap_angle(pose[2])
+    me.forward_mps, me.left_mps, me.yaw_radps = body[0], body[1], body[2]
+    me.steer, me.throttle, me.brake, me.shift_n = body[3], body[4], body[5], body[6]
+
+    node, share, left_m = locate(track, nodes, me.node, me.x_m, me.y_m)
+    steps = node - me.node
+    if 2 * steps > track.num_nodes:
+        steps -= track.num_nodes
+    elif 2 * steps < -track.num_nodes:
+        steps += track.num_nodes
+    moved_m = (F(steps) + (share - me.share)) * track.step_m
+    me.node, me.share, me.lateral_m = node, share, left_m
+    return moved_m
+
+
+@kernel
+def tick(me, action, tracks, nodes, portals, cars, rules, info):
+    """Advance the car `me` by one tick and fill `info`; returns (reward, terminated, truncated)."""
+    track, car = tracks[me.track], cars[0]
+    from_arc_m = me.arc_m
+    moved_m = move(me, track, nodes, action[0], action[1], action[2], car)
+    me.arc_m = arc_length(track, me.node, me.share)
+    touches_wall = meet_wall(me, track, nodes, portals, car)
+    off_road = is_off_road(me, track, nodes)
+    me.tick += 1
+    if touches_wall or off_road:
+        me.lap_spoiled = 1
+    lap_time_s, lap_clean = count_gates(me, from_arc_m, me.arc_m, moved_m, track.length_m, rules.num_gates)
+
+    speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
+    is_still = speed_mps < rules.stillness_speed_mps
+    me.still_ticks = me.still_ticks + 1 if is_still else 0
+    terms = reward_terms(
+        rules, moved_m / track.length_m, speed_mps / car.top_speed_mps, is_still, touches_wall, off_road
+    )
+    info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
+    info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
+    describe(me, info)
+    info.rawSpeed = speed_mps
+    info.wallContact = touches_wall
+    info.lapTime = lap_time_s
+    info.lapClean = lap_clean
+    reward = terms[0] + terms[1] + terms[2] + terms[3] + terms[4] + terms[5]
+    return reward, me.still_ticks >= rules.stillness_ticks, me.tick >= rules.max_ticks
+
+
+@kernel
+def describe(me, info):
+    """The part of `info` that says where in the episode the car is."""
+    info.lap = me.lap
+    info.checkpoint = me.gate
+    info.stepCount = me.tick
+    info.tick = me.tick
+    info.stillnessCounter = me.still_ticks
+
+
+@kernel
+def observe(me, tracks, nodes, portals, cars, obs):
+    """Fill the 14 observations, each clipped into its range."""
+    track, car = tracks[me.track], cars[0]
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    for ray in range(NUM_RAYS):
+        dx, dy = ray_direction(ray, cos_yaw, sin_yaw)
+        obs[ray] = cast(track, portals, me.node, me.x_m, me.y_m, dx, dy) / RAY_RANGE_M
+    speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
+    obs[OBS_SPEED] = clamp(speed_mps / car.top_speed_mps, ZERO, ONE)
+    obs[OBS_YAW_RATE] = clamp(me.yaw_radps / YAW_RATE_SCALE_RADPS, -ONE, ONE)
+    obs[OBS_STEER] = clamp(me.steer, -ONE, ONE)
+    obs[OBS_PROGRESS] = clamp(me.arc_m / track.length_m, ZERO, ONE)
+    obs[OBS_OFFSET] = clamp(abs(me.lateral_m) / track.widest_wall_m, ZERO, ONE)

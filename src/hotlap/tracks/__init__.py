@@ -1,0 +1,1 @@
+"""Tracks: their files, their geometry, their generator, and the registry that knows them all."""

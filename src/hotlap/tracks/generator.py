@@ -1,0 +1,116 @@
+"""Makes race tracks from a seed: any whole number is a track, the same one on every machine."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from hotlap.errors import TrackError
+from hotlap.tracks.geometry import Centreline
+from hotlap.tracks.layouts import Random, Style, add_feature, draw_base
+from hotlap.tracks.rounding import PI, Corner, Path, round_corners, sin_cos, to_millimetres
+
+TRAIN_SEEDS = range(100)
+TEST_SEEDS = range(10_000, 10_025)
+MAX_ATTEMPTS = 20
+MIN_LENGTH_M, MAX_LENGTH_M = 600.0, 4000.0
+MIN_RADIUS_M = 9.5
+RADIUS_MARGIN_M = 3.5  # a centreline's radius over its half-width
+CLEARANCE_M = 12.0  # between the edges of two parts of the road: a runoff for each
+SPACING_M = 4.0
+_CHECK_SPACING_M = 8.0
+_CHECK_SLACK_M = 1.0  # what coarse points may miss
+_MIN_START_STRAIGHT_M = 70.0
+LINE_AT = 0.35  # of the start straight: room to line up behind, more before the first corner
+
+FloatArray = NDArray[np.float64]
+
+
+def generate(seed: int) -> Centreline:
+    """The track of this seed: valid, 0.6 to 4 km, points 4 m apart and rounded to the millimetre."""
+    if seed < 0:
+        raise TrackError(f"a track's seed is {seed}; it must be 0 or more")
+    for attempt in range(MAX_ATTEMPTS):
+        track = _attempt(seed, attempt)
+        if track is not None:
+            return track
+    raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts; take another seed")
+
+
+def _attempt(seed: int, attempt: int) -> Centreline | None:
+    rng = Random(seed, attempt)
+    style = _draw_style(rng)
+    corners = draw_base(rng, style)
+    if rng.happens(0.5):
+        corners.reverse()
+    path = _checked_path(corners, style)
+    if path is None:
+        return None
+    most = 2 + int(style.technical * (2.0 + 0.003 * style.length_m))
+    for _ in range(1 + int(0.0008 * style.length_m) + rng.below(most)):
+        candidate = add_feature(rng, style, corners)
+        candidate_path = _checked_path(candidate, style)
+        if candidate_path is not None:
+            corners, path = candidate, candidate_path
+    track = _to_centreline(rng, style, path)
+    needed_m = 2.0 * style.half_width_m + CLEARANCE_M
+    return track if _is_clear(track.x_m, track.y_m, path.length_m, needed_m) else None
+
+
+def _draw_style(rng: Random) -> Style:
+    share = rng.between(0.0, 1.0)
+    length_m = MIN_LENGTH_M + 3100.0 * share * (0.35 + 0.65 * share)
+    technical = rng.between(0.0, 1.0)
+    half_width_m = 0.5 * rng.between(8.4 + 3.0 * (1.0 - technical), 15.0 - 3.0 * technical)
+    return Style(
+        length_m=length_m,
+        half_width_m=half_width_m,
+        technical=technical,
+        min_radius_m=max(MIN_RADIUS_M, half_width_m + RADIUS_MARGIN_M),
+    )
+
+
+def _checked_path(corners: list[Corner], style: Style) -> Path | None:
+    """The rounded polygon, or None where it breaks a rule."""
+    try:
+        path = round_corners(corners)
+    except TrackError:
+        return None
+    if not MIN_LENGTH_M <= path.length_m <= MAX_LENGTH_M:
+        return None
+    if np.min(path.radii_m) < style.min_radius_m or np.max(path.straight_length_m) < _MIN_START_STRAIGHT_M:
+        return None
+    x, y = path.sample(0.0, _CHECK_SPACING_M)
+    return path if _is_clear(x, y, path.length_m, 2.0 * style.half_width_m + CLEARANCE_M + _CHECK_SLACK_M) else None
+
+
+def _is_clear(x: FloatArray, y: FloatArray, length_m: float, needed_m: float) -> bool:
+    """Whether parts of the road that are not neighbours keep their distance, so that it crosses itself nowhere."""
+    num_points = len(x)
+    # Round the tightest bend the road is this near itself only within twice the distance along it.
+    first_lag = int(2.0 * needed_m / length_m * num_points) + 1
+    lags = slice(first_lag, num_points // 2 + 1)
+    dx = sliding_window_view(np.concatenate((x, x)), num_points)[lags] - x
+    dy = sliding_window_view(np.concatenate((y, y)), num_points)[lags] - y
+    return not bool(np.any(dx * dx + dy * dy < needed_m * needed_m))
+
+
+def _to_centreline(rng: Random, style: Style, path: Path) -> Centreline:
+    x, y = path.sample(path.point_on_longest_straight(LINE_AT), SPACING_M)
+    return Centreline(
+        x_m=to_millimetres(x - x[0]),
+        y_m=to_millimetres(y - y[0]),
+        width_right_m=to_millimetres(_draw_widths(rng, style, len(x))),
+        width_left_m=to_millimetres(_draw_widths(rng, style, len(x))),
+    )
+
+
+def _draw_widths(rng: Random, style: Style, num_points: int) -> FloatArray:
+    """Half-widths that swell and narrow slowly along the lap, by up to 14 %."""
+    width = np.full(num_points, style.half_width_m)
+    for waves in (1, 2, 3):
+        swing = style.half_width_m * rng.between(0.0, 0.023)
+        phase = rng.between(0.0, 1.0)
+        turns = np.arange(num_points) / num_points * waves + phase
+        sine, _ = sin_cos((turns - np.floor(turns) - 0.5) * 2.0 * PI)
+        width = width - swing * (1.0 + sine)
+    return width

@@ -1,0 +1,157 @@
+"""Which tracks there are: built in, of the frozen split, or the user's own; and how to get one by its id.
+
+The user's tracks live in `tracks/` under HOTLAP_HOME, or under `~/.hotlap` where that is not set. Ids are looked up,
+never used as paths: an id that is not listed is refused.
+"""
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
+from hotlap.sim.profile import speed_profile
+from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.vehicle import CarParameters
+from hotlap.tracks.files import read_centreline, write_centreline
+from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS
+from hotlap.tracks.geometry import Centreline, FloatArray, build_nodes
+
+# Random starts are no faster than a line driven with this share of the grip, so that every one can be saved.
+START_GRIP_SHARE = 0.6
+
+_ID_RULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_DATA = Path(str(files("hotlap.tracks"))) / "data"
+SPLITS = {"train": TRAIN_SEEDS, "test": TEST_SEEDS}
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """A track ready to be driven on."""
+
+    track_id: str
+    name: str
+    character: str
+    centreline: Centreline
+    nodes: RibbonNodes
+    medals_s: Mapping[str, float]  # flying-lap times worth gold, silver and bronze; empty if nobody set them
+
+    @cached_property
+    def start_speed_mps(self) -> FloatArray:
+        """A speed for every node from which the rest of the lap can be driven."""
+        return speed_profile(self.nodes.curvature_radpm, self.nodes.step_m, CarParameters(), START_GRIP_SHARE)
+
+
+@dataclass(frozen=True)
+class TrackEntry:
+    """A line of the list: what can be said of a track without building it."""
+
+    track_id: str
+    name: str
+    character: str
+    source: str  # "built-in", "train", "test" or "yours"
+    path: Path
+
+
+def user_folder() -> Path:
+    """Where the user's own tracks are kept."""
+    home = os.environ.get("HOTLAP_HOME")
+    return (Path(home) if home else Path.home() / ".hotlap") / "tracks"
+
+
+def check_id(track_id: str) -> str:
+    """`track_id`, if it may name a track of the user's."""
+    if not isinstance(track_id, str) or not _ID_RULE.fullmatch(track_id):
+        raise TrackError(
+            f"track id {track_id!r:.80}: use 1 to 64 lower-case letters, digits, '-' and '_', first a letter or digit."
+        )
+    if track_id in _shipped():
+        raise TrackError(f"track id {track_id!r} belongs to a track of the package. Choose another.")
+    return track_id
+
+
+def list_tracks() -> list[TrackEntry]:
+    """All tracks: the built-in ones, the frozen split, then the user's by id."""
+    return [*_shipped().values(), *_users().values()]
+
+
+def split_ids(split: str) -> list[str]:
+    """The ids of the frozen split `train` or `test`."""
+    if split not in SPLITS:
+        raise TrackError(f"split must be one of {', '.join(SPLITS)}, got {split!r:.40}.")
+    return [f"{split}-{index:03d}" for index in range(len(SPLITS[split]))]
+
+
+def load_track(track_id: str) -> Track:
+    """The track with this id, built once for the whole process."""
+    entry = _shipped().get(track_id) if isinstance(track_id, str) else None
+    if entry is None and isinstance(track_id, str):
+        entry = _users().get(track_id)
+    if entry is None:
+        known = [one.track_id for one in list_tracks()]
+        close = difflib.get_close_matches(str(track_id), known, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else "`hotlap tracks list` shows all."
+        raise UnknownTrackError(f"track {track_id!r:.80} is not known. {hint}")
+    return _load(entry, entry.path.stat().st_mtime_ns)
+
+
+def save_track(track_id: str, centreline: Centreline, comment: str) -> Path:
+    """Keep a track of the user's under `track_id`, replacing an older one of that id."""
+    path = user_folder() / f"{check_id(track_id)}.csv"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_centreline(path, centreline, comment)
+    except OSError as error:
+        raise OutputFileError(
+            f"{path}: cannot be written ({error.strerror}). Set HOTLAP_HOME to a writable folder."
+        ) from None
+    return path
+
+
+@lru_cache(maxsize=1)
+def _about() -> Mapping[str, Any]:
+    about: Mapping[str, Any] = json.loads((_DATA / "tracks.json").read_text(encoding="utf-8"))
+    return about
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Mapping[str, TrackEntry]:
+    entries = {
+        track_id: TrackEntry(track_id, about["name"], about["character"], "built-in", _DATA / f"{track_id}.csv")
+        for track_id, about in _about().items()
+    }
+    for split, seeds in SPLITS.items():
+        for track_id, seed in zip(split_ids(split), seeds, strict=True):
+            path = _DATA / "generated" / f"{seed:05d}.csv"
+            entries[track_id] = TrackEntry(track_id, f"Generated {seed}", "generated", split, path)
+    return entries
+
+
+def _users() -> Mapping[str, TrackEntry]:
+    folder = user_folder()
+    paths = sorted(folder.glob("*.csv")) if folder.is_dir() else []
+    return {
+        path.stem: TrackEntry(path.stem, path.stem, "your own", "yours", path)
+        for path in paths
+        if _ID_RULE.fullmatch(path.stem) and path.stem not in _shipped()
+    }
+
+
+@lru_cache(maxsize=512)
+def _load(entry: TrackEntry, changed_ns: int) -> Track:
+    """Build a track; `changed_ns` makes a re-imported file a new one."""
+    centreline = read_centreline(entry.path)
+    return Track(
+        entry.track_id,
+        entry.name,
+        entry.character,
+        centreline,
+        build_nodes(centreline),
+        _about().get(entry.track_id, {}).get("medals_s", {}),
+    )

@@ -1,0 +1,77 @@
+"""What every test gets: a home of its own, one thread for torch, and a simulator that is already compiled."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Before anything imports them: no windows, and thread pools that do not fight over the cores.
+os.environ["MPLBACKEND"] = "Agg"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+TESTS = Path(__file__).resolve().parent
+# Tests that use one of these talk to a server and are marked `integration` by themselves.
+SERVER_FIXTURES = {"bridge_server", "web_server"}
+# Tests in these folders step the simulator, so it is compiled before the first of them.
+STEPPING_FOLDERS = {"sim", "envs", "drivers", "evaluation", "training", "bridge", "web", "cli", "optimal"}
+
+HOME = pytest.StashKey[tuple[str, "str | None"]]()
+COMPILE_ERROR = pytest.StashKey[Exception]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Point HOTLAP_HOME at an empty folder, for us and for every process a test starts."""
+    home = tempfile.mkdtemp(prefix="hotlap-tests-")
+    config.stash[HOME] = (home, os.environ.get("HOTLAP_HOME"))
+    os.environ["HOTLAP_HOME"] = home
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Give HOTLAP_HOME back as it was found."""
+    home, before = config.stash[HOME]
+    if before is None:
+        os.environ.pop("HOTLAP_HOME", None)
+    else:
+        os.environ["HOTLAP_HOME"] = before
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark by what a test uses, so that nobody has to remember."""
+    for item in items:
+        if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
+
+
+def steps_the_simulator(item: pytest.Item) -> bool:
+    """Whether a test needs compiled code: it says so, or lives where all do."""
+    if "compiled" in getattr(item, "fixturenames", ()):
+        return True
+    folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+    return folder in STEPPING_FOLDERS
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Compile before the first test's clock starts.
+
+    pytest-timeout counts the set-up of fixtures as part of the test that first asks for them. Its `func_only` would let
+    a fixture hang for ever; compiling here keeps fixtures under the limit and compilation out of it.
+    """
+    if session.config.option.collectonly or not any(map(steps_the_simulator, session.items)):
+        return
+    try:
+        from hotlap.sim.batch_cpu import warm_up
+
+        warm_up()
+    except Exception as error:  # what is broken is for the tests to say; one that needs no simulator may still run
+        session.config.stash[COMPILE_ERROR] = error
+
+
+@pytest.fixture(scope="session")
+def compiled(pytestconfig: pytest.Config) -> None:
+    """A compiled simulator; the work was done in `pytest_collection_finish`."""
+    error = pytestconfig.stash.get(COMPILE_ERROR, None)
+    if error is not None:
+        raise RuntimeError("the simulator did not compile") from error

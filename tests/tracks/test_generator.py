@@ -1,0 +1,281 @@
+"""Generated tracks: valid by an independent judge, varied, the same everywhere, equal to the shipped files."""
+
+import hashlib
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shapely
+
+import hotlap.tracks
+from hotlap.errors import TrackError
+from hotlap.tracks import generator
+from hotlap.tracks.files import read_centreline, write_centreline
+from hotlap.tracks.generator import MAX_ATTEMPTS, TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.geometry import Centreline, build_nodes
+from hotlap.tracks.rounding import Corner, angle_of, round_corners, sin_cos
+
+DATA = Path(hotlap.tracks.__file__).parent / "data"
+BUILT_IN = ("track-01", "track-02", "track-03")
+GOLDEN_SEEDS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 10_000, 123_456_789)
+GOLDEN_SHA256 = "a8b608d260f444d7c65948502c56c52f9a3f3a5c9d9c9cb005e44f5fdcc1b633"
+
+
+def points(track):
+    return np.stack((track.x_m, track.y_m), axis=1)
+
+
+def curvature(track):
+    """Signed curvature of the circle through each point and its two neighbours, and the road length at each point."""
+    p = points(track)
+    a, b = p - np.roll(p, 1, axis=0), np.roll(p, -1, axis=0) - p
+    la, lb = np.hypot(*a.T), np.hypot(*b.T)
+    chord = np.hypot(*(a + b).T)
+    return 2.0 * (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) / (la * lb * chord), 0.5 * (la + lb)
+
+
+def edges(track):
+    """Left and right road edge as rings, offset along the normals of the chords."""
+    p = points(track)
+    tangent = np.roll(p, -1, axis=0) - np.roll(p, 1, axis=0)
+    tangent /= np.hypot(*tangent.T)[:, None]
+    normal = np.stack((-tangent[:, 1], tangent[:, 0]), axis=1)
+    left = shapely.LinearRing(p + normal * track.width_left_m[:, None])
+    right = shapely.LinearRing(p - normal * track.width_right_m[:, None])
+    return left, right
+
+
+def near_misses(track, margin_m):
+    """Pairs of segments nearer than the road and a margin, though far apart along the road."""
+    p = points(track)
+    segments = shapely.linestrings(np.stack((p, np.roll(p, -1, axis=0)), axis=1))
+    needed = track.width_left_m.max() + track.width_right_m.max() + margin_m
+    i, j = shapely.STRtree(segments).query(segments, predicate="dwithin", distance=needed)
+    lengths = shapely.length(segments)
+    apart = np.abs(np.cumsum(lengths)[i] - np.cumsum(lengths)[j])
+    return int(np.sum(np.minimum(apart, lengths.sum() - apart) > 2.5 * needed))
+
+
+def faults(track):
+    """Every rule the track breaks, in words."""
+    ring = shapely.LinearRing(points(track))
+    left, right = edges(track)
+    outer, inner = (left, right) if shapely.Polygon(left).area > shapely.Polygon(right).area else (right, left)
+    kappa, _ = curvature(track)
+    widest = max(track.width_left_m.max(), track.width_right_m.max())
+    total = track.width_left_m + track.width_right_m
+    steps = shapely.length(shapely.linestrings(np.stack((points(track), np.roll(points(track), -1, axis=0)), axis=1)))
+    rules = {
+        "length": 600.0 <= ring.length <= 4000.0,
+        "simple": ring.is_simple,
+        "edges simple": left.is_simple and right.is_simple,
+        "edges apart": not left.intersects(right),
+        "road polygon": shapely.Polygon(outer, [inner]).is_valid,
+        "radius": 1.0 / np.abs(kappa).max() > max(9.0, widest + 3.0),
+        "clearance": near_misses(track, 6.0) == 0,
+        "width": total.min() >= 7.0 and total.max() <= 15.0,
+        "even spacing": steps.min() > 3.5 and steps.max() < 4.5,
+        "straight start": np.abs(kappa[[-2, -1, 0, 1, 2, 3, 4]]).max() < 1e-3,
+        "starts at the origin": track.x_m[0] == 0.0 and track.y_m[0] == 0.0,
+        "millimetres": all(float(f"{v:.3f}") == v for v in (*track.x_m, *track.y_m, *track.width_left_m)),
+    }
+    return [rule for rule, holds in rules.items() if not holds]
+
+
+def corners(track):
+    """(turn in degrees, smallest radius, first s, last s) of every run tighter than 150 m turning over 20 degrees."""
+    kappa, ds = curvature(track)
+    s = np.cumsum(ds)
+    bends = np.where(np.abs(kappa) > 1.0 / 150.0, np.sign(kappa), 0.0)
+    cuts = [0, *(np.flatnonzero(np.diff(bends)) + 1), len(bends)]
+    found = []
+    for a, b in pairwise(cuts):
+        turn = math.degrees(np.sum(kappa[a:b] * ds[a:b]))
+        if bends[a] != 0.0 and abs(turn) > 20.0:
+            found.append((turn, 1.0 / np.abs(kappa[a:b]).max(), s[a], s[b - 1]))
+    return found
+
+
+def longest_straight_m(track):
+    kappa, ds = curvature(track)
+    longest = run = 0.0
+    for bend, step in zip(np.tile(np.abs(kappa), 2), np.tile(ds, 2), strict=True):
+        run = run + step if bend < 1.0 / 500.0 else 0.0
+        longest = max(longest, run)
+    return longest
+
+
+def has_hairpin(track):
+    return any(abs(turn) > 130.0 and radius < 20.0 for turn, radius, _, _ in corners(track))
+
+
+def has_chicane(track):
+    bends = corners(track)
+    return any(a[0] * b[0] < 0.0 and b[2] - a[3] < 60.0 for a, b in pairwise(bends))
+
+
+def assert_spread(tracks, short_m=800.0):
+    lengths = [curvature(t)[1].sum() for t in tracks]
+    radii = [1.0 / np.abs(curvature(t)[0]).max() for t in tracks]
+    counts = [len(corners(t)) for t in tracks]
+    turns = np.array([math.degrees(np.sum(np.prod(curvature(t), axis=0))) for t in tracks])
+    lefts = np.mean([sum(turn > 0 for turn, *_ in corners(t)) * 2 > len(corners(t)) for t in tracks])
+    widths = [np.mean(t.width_left_m + t.width_right_m) for t in tracks]
+    assert np.percentile(lengths, 5) < short_m
+    assert np.percentile(lengths, 95) > 3200.0
+    assert np.percentile(radii, 5) < 11.0
+    assert np.percentile(radii, 95) > 22.0
+    assert min(counts) <= 5
+    assert max(counts) >= 16
+    assert np.percentile(counts, 90) - np.percentile(counts, 10) >= 10
+    assert min(widths) < 9.0
+    assert max(widths) > 13.5
+    assert 0.4 < np.mean([has_hairpin(t) for t in tracks]) < 0.9
+    assert 0.5 < np.mean([has_chicane(t) for t in tracks]) < 1.0
+    assert 0.3 < np.mean([longest_straight_m(t) > 250.0 for t in tracks]) < 0.8
+    assert 0.35 < lefts < 0.65
+    assert 0.35 < np.mean(turns < 0.0) < 0.65
+    assert np.abs(np.abs(turns) - 360.0).max() < 4.0
+
+
+def test_sixty_tracks_are_valid():
+    assert {seed: broken for seed in range(200, 260) if (broken := faults(generate(seed)))} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_seed_up_to_1000_is_valid_and_can_be_driven():
+    broken = {}
+    for seed in (*range(1000), *TEST_SEEDS):
+        track = generate(seed)
+        build_nodes(track)
+        if faults(track):
+            broken[seed] = faults(track)
+    assert broken == {}
+
+
+def test_the_judge_sees_a_bad_track():
+    turns = np.arange(200) / 200.0 * 2.0 * np.pi
+    half = np.full(200, 5.0)
+    eight = Centreline(130.0 * np.sin(turns), 60.0 * np.sin(2.0 * turns), half, half)
+    assert {"simple", "clearance", "road polygon"} <= set(faults(eight))
+    tight = Centreline(190.0 * np.cos(turns), 25.0 * np.sin(turns), half, half)
+    assert {"radius", "even spacing"} <= set(faults(tight))
+    assert "simple" not in faults(tight)
+
+
+def test_the_training_tracks_are_a_wide_spread():
+    assert_spread([read_shipped(seed) for seed in TRAIN_SEEDS], short_m=900.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_three_hundred_tracks_are_a_wide_spread():
+    assert_spread([generate(seed) for seed in range(300)])
+
+
+def read_shipped(seed):
+    rows = np.loadtxt(DATA / "generated" / f"{seed:05d}.csv", delimiter=",")
+    return Centreline(*rows.T)
+
+
+def test_the_shipped_sets_are_what_the_generator_makes(tmp_path):
+    seeds = (*TRAIN_SEEDS, *TEST_SEEDS)
+    assert seeds == (*range(100), *range(10_000, 10_025))
+    assert {path.name for path in (DATA / "generated").iterdir()} == {f"{seed:05d}.csv" for seed in seeds}
+    for seed in seeds:
+        write_centreline(tmp_path / "track.csv", generate(seed))
+        shipped = (DATA / "generated" / f"{seed:05d}.csv").read_bytes()
+        assert shipped == (tmp_path / "track.csv").read_bytes(), f"seed {seed}"
+
+
+def test_generated_tracks_have_the_same_digits_on_every_machine():
+    digest = hashlib.sha256()
+    for seed in GOLDEN_SEEDS:
+        track = generate(seed)
+        for row in zip(track.x_m, track.y_m, track.width_right_m, track.width_left_m, strict=True):
+            digest.update((",".join(f"{value:.3f}" for value in row) + "\n").encode())
+    assert digest.hexdigest() == GOLDEN_SHA256
+
+
+def test_seeds_give_different_tracks_and_a_seed_always_the_same():
+    assert np.array_equal(generate(7).x_m, generate(7).x_m)
+    assert not np.array_equal(generate(7).x_m[:100], generate(8).x_m[:100])
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(TrackError, match="seed is -1"):
+        generate(-1)
+
+
+def test_it_gives_up_after_twenty_attempts(monkeypatch):
+    tried = []
+    monkeypatch.setattr(generator, "_attempt", lambda seed, attempt: tried.append(attempt))
+    with pytest.raises(TrackError, match="no valid track for seed 3 in 20 attempts"):
+        generate(3)
+    assert tried == list(range(MAX_ATTEMPTS))
+
+
+@pytest.mark.parametrize("track_id", BUILT_IN)
+def test_the_built_in_tracks_are_valid(track_id):
+    track = read_centreline(DATA / f"{track_id}.csv")
+    assert faults(track) == []
+    assert has_chicane(track)
+
+
+def test_the_primary_track_has_a_hairpin_a_sweeper_a_chicane_and_a_straight():
+    track = read_centreline(DATA / "track-01.csv")
+    assert has_hairpin(track)
+    assert any(abs(turn) > 90.0 and 65.0 < radius < 110.0 for turn, radius, _, _ in corners(track))
+    assert longest_straight_m(track) >= 200.0
+    assert next(first for _, _, first, _ in corners(track)) > 120.0
+
+
+def test_the_technical_track_turns_both_ways_often():
+    turns = [turn for turn, *_ in corners(read_centreline(DATA / "track-03.csv"))]
+    assert len(turns) >= 12
+    assert sum(a * b < 0.0 for a, b in pairwise(turns)) >= 7
+
+
+def test_sines_and_angles_agree_with_the_math_library():
+    angles = np.linspace(-3.1, 3.1, 621)
+    sine, cosine = sin_cos(angles)
+    assert sine == pytest.approx(np.sin(angles), abs=2e-15)
+    assert cosine == pytest.approx(np.cos(angles), abs=2e-15)
+    assert angle_of(np.cos(angles), np.sin(angles)) == pytest.approx(angles, abs=1e-11)
+
+
+def test_a_rounded_square_has_the_radius_asked_for_and_straight_sides():
+    square = [Corner(0.0, 0.0, 20.0), Corner(200.0, 0.0, 20.0), Corner(200.0, 200.0, 20.0), Corner(0.0, 200.0, 20.0)]
+    path = round_corners(square)
+    assert path.radii_m == pytest.approx(np.full(4, 20.0))
+    x, y = path.sample(path.point_on_longest_straight(0.5), 1.0)
+    track = Centreline(x, y, np.full(len(x), 5.0), np.full(len(x), 5.0))
+    kappa, ds = curvature(track)
+    assert np.abs(kappa).max() == pytest.approx(1.0 / 20.0, rel=1e-3)
+    assert math.degrees(np.sum(kappa * ds)) == pytest.approx(360.0, abs=0.5)
+    assert ds.sum() == pytest.approx(path.length_m, rel=1e-4)
+    assert np.abs(np.diff(kappa)).max() < 0.006  # continuous: an arc set against a straight would jump by 0.05
+    assert y.min() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_corner_without_room_gets_a_smaller_radius():
+    path = round_corners([Corner(0.0, 0.0, 500.0), Corner(100.0, 0.0, 10.0), Corner(50.0, 90.0, 10.0)])
+    assert path.radii_m[0] < 60.0
+    assert path.radii_m[1:] == pytest.approx([10.0, 10.0])
+    assert path.straight_length_m.min() > 0.0
+
+
+@pytest.mark.parametrize(
+    ("polygon", "message"),
+    [
+        ([(0, 0), (9, 0)], "at least 3 corners; got 2"),
+        ([(0, 0), (0, 0), (9, 9)], "corner 0 and the next stand on the same point"),
+        ([(0, 0), (90, 0), (10, 0), (0, 50)], "turns back on itself at corner 1"),
+    ],
+)
+def test_an_impossible_polygon_is_refused(polygon, message):
+    with pytest.raises(TrackError, match=message):
+        round_corners([Corner(x, y, 10.0) for x, y in polygon])
