@@ -43,3 +43,7 @@ class OutputFileError(HotlapError, OSError):
     def __str__(self) -> str:
         """The plain message: `OSError` would quote it."""
         return str(self.args[0]) if self.args else ""
+
+
+class OptimalError(HotlapError, RuntimeError):
+    """An optimal lap that could not be found or trusted."""

@@ -1,6 +1,8 @@
 """`hotlap doctor`: what is installed, what is missing and how to get it."""
 
 import platform
+import shutil
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -16,6 +18,10 @@ _OPTIONAL = {
     "casadi": ("the optimal lap", "pip install 'hotlap[optimal]'"),
     "numba-cuda": ("simulation on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
     "ray": ("many machines", "pip install 'hotlap[scale]'"),
+}
+_NONE = {
+    "gpu": "none found",
+    "compiled_code": "none: the cache folder is not writable. Set HOTLAP_CACHE to one that is",
 }
 _REQUIRED = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch", "matplotlib", "websocket-client")
 
@@ -38,6 +44,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
         "threads": default_threads(),
+        "gpu": _gpu(),
         "compiled_code": str(folder) if folder else None,
         "your_tracks": str(user_folder()),
         "packages": versions,
@@ -47,15 +54,28 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
         return
     for name, value in figures.items():
         if name != "packages":
-            print(f"{name:<18} {value if value is not None else 'none: the cache folder is not writable'}")
+            print(f"{name:<18} {value if value is not None else _NONE[name]}")
     for name, found in versions.items():
         if found:
             print(f"{name:<18} {found}")
         elif name in _OPTIONAL:
             gives, remedy = _OPTIONAL[name]
-            print(f"{name:<18} missing: no {gives}. {remedy}")
+            print(f"{name:<18} missing; it gives {gives}. Get it: {remedy}")
         else:
             print(f"{name:<18} MISSING: install hotlap again with pip")
+
+
+def _gpu() -> str | None:
+    """The NVIDIA GPUs by name, if the driver's own tool finds any."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    query = [tool, "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=5.0, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return ", ".join(answer.stdout.split("\n")).strip(", ") or None
 
 
 def _version(name: str) -> str | None:

@@ -49,14 +49,14 @@ def drive(
                 "png": str(place) if place else None,
             }
         )
-        return
-    for lap in trace.laps:
-        kind = "standing" if lap.number == 1 else "flying  "
-        print(f"lap {lap.number}  {kind}  {seconds(lap.time_s)}  {'clean' if lap.is_clean else 'off the road'}")
-    if len(trace.laps) < laps:
-        print(f"stuck after {len(trace.laps)} of {laps} laps")
-    print(f"top speed {float(trace.speed_mps.max()) * 3.6:.0f} km/h")
-    if place:
-        print(f"picture: {place}")
+    else:
+        for lap in trace.laps:
+            kind = "standing" if lap.number == 1 else "flying  "
+            print(f"lap {lap.number}  {kind}  {seconds(lap.time_s)}  {'clean' if lap.is_clean else 'not clean'}")
+        if len(trace.laps) < laps:
+            print(f"stuck after {len(trace.laps)} of {laps} laps")
+        print(f"top speed {float(trace.speed_mps.max()) * 3.6:.0f} km/h")
+        if place:
+            print(f"picture: {place}")
     if len(trace.laps) < laps:
         raise typer.Exit(1)

@@ -2,10 +2,11 @@
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from hotlap._version import __version__
 from hotlap.cli.bench import bench_app
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
@@ -21,12 +22,28 @@ _CLI_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ i
 
 app = typer.Typer(
     name="hotlap",
-    help="Teach a car to race, and know how good it is.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"hotlap {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _hotlap(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """Teach a car to race, and know how good it is."""
+
+
 app.command()(drive)
 app.command()(evaluate)
 app.command()(doctor)
@@ -37,7 +54,7 @@ app.add_typer(bench_app, name="bench")
 def main() -> NoReturn:
     """Run the command line; every error a user can cause ends in one line on stderr."""
     try:
-        result = app(standalone_mode=False)
+        result = app(prog_name="hotlap", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
     except HotlapError as error:
@@ -49,12 +66,21 @@ def main() -> NoReturn:
     except typer.Exit as stop:
         code = stop.exit_code
     except BrokenPipeError:
-        # The reader went away (`hotlap … | head`); what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = _leave_pipe()
+    except SystemExit as stop:
+        # Click ends the program itself, with code 1, when the pipe breaks under a command.
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        code = _leave_pipe()
     except MemoryError:
         code = _say("out of memory. Ask for fewer cars or episodes.")
     sys.exit(code)
+
+
+def _leave_pipe() -> int:
+    """The reader went away (`hotlap … | head`): that is no error, but what is left in the buffer has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def _refuse(error: Exception) -> int:
@@ -63,6 +89,8 @@ def _refuse(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)
         return EXIT_COULD_NOT_RUN
+    if not message.rstrip().endswith((".", "?", "!")):
+        message += "."
     context = getattr(error, "ctx", None)
     return _say(f"{message} Try '{context.command_path if context else 'hotlap'} --help'.")
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -62,4 +63,6 @@ def writable(path: Path) -> Path:
         raise OutputFileError(f"{path.parent}: cannot be made ({error.strerror}). Choose another place.") from None
     if path.is_dir():
         raise OutputFileError(f"{path}: is a folder. Name a file.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OutputFileError(f"{path}: may not be written. Choose another place.")
     return path

@@ -49,11 +49,12 @@ def show_track(
     from hotlap.tracks.registry import load_track
 
     track = load_track(track_id)
-    if png:
+    place = writable(png) if png else None
+    if place:
         from hotlap.tracks.pictures import draw_track
 
         subtitle = f"{track.nodes.length_m:,.0f} m · {track.character}"
-        draw_track(track.nodes, writable(png), title=track.name, subtitle=subtitle, medals=track.medals_s)
+        draw_track(track.nodes, place, title=track.name, subtitle=subtitle, medals=track.medals_s)
     figures = {
         "id": track.track_id,
         "name": track.name,
@@ -63,7 +64,7 @@ def show_track(
         "min_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).min()),
         "max_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).max()),
         "medals_sec": dict(track.medals_s) or None,
-        "png": str(png) if png else None,
+        "png": str(place) if place else None,
     }
     if as_json:
         print_json(figures)
@@ -75,8 +76,8 @@ def show_track(
     )
     if track.medals_s:
         print("  medals: " + ", ".join(f"{name} {time_s:.2f} s" for name, time_s in track.medals_s.items()))
-    if png:
-        print(f"picture: {png}")
+    if place:
+        print(f"picture: {place}")
 
 
 @tracks_app.command("import")

@@ -147,7 +147,7 @@ class CasualDriver:
 class Tremble:
     """Smooth noise of unit size, two channels a car; car i's noise depends on the seed and i alone."""
 
-    BLOCK_TICKS = 600
+    BLOCK_TICKS = 60  # drawn at once; the numbers are the same whatever it is
 
     def __init__(self, num_cars: int, seed: int, memory_s: float) -> None:
         self._generators = [np.random.default_rng([seed % 2**64, car]) for car in range(num_cars)]

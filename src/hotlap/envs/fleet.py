@@ -17,6 +17,28 @@ from hotlap.tracks.registry import Track, load_track
 
 State = dict[str, NDArray[Any]]
 
+MAX_CARS = 1 << 20
+# Waking a thread costs as much as stepping some dozens of cars.
+CARS_WORTH_A_THREAD = 64
+
+# No car ever has more than this in a column, on any track; what has was not saved by us and would drive into NaN.
+LARGEST = {
+    "x_m": 1e6,
+    "y_m": 1e6,
+    "yaw_rad": 10.0,
+    "forward_mps": 500.0,
+    "left_mps": 500.0,
+    "yaw_radps": 100.0,
+    "steer": 1.5,
+    "throttle": 1.5,
+    "brake": 1.5,
+    "shift_n": 1e5,
+    "share": 1.5,
+    "lateral_m": 1e4,
+    "arc_m": 1e6,
+    "lap_start_share": 1.5,
+}
+
 _INT_COLUMNS = tuple(name for name in STATE_DTYPE.names or () if STATE_DTYPE[name] == np.int32)
 
 
@@ -24,6 +46,11 @@ _INT_COLUMNS = tuple(name for name in STATE_DTYPE.names or () if STATE_DTYPE[nam
 def ribbons_of(tracks: tuple[Track, ...]) -> Ribbons:
     """The tracks as the simulator reads them; built once, shared by every fleet on the same tracks."""
     return pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
+
+
+def suited_threads(num_cars: int) -> int:
+    """How many threads serve a fleet of this size best: one for each core, fewer where there is little to do."""
+    return min(batch_cpu.default_threads(), max(1, num_cars // CARS_WORTH_A_THREAD))
 
 
 class Fleet:
@@ -63,7 +90,7 @@ class Fleet:
         """Move every car on to its next episode's random numbers."""
         self.states["episode"] += 1
 
-    def reset(self, start: object = None, mask: NDArray[np.bool_] | None = None) -> None:
+    def reset(self, start: str | None = None, mask: NDArray[np.bool_] | None = None) -> None:
         """Begin an episode for the cars in `mask` (all); `start` overrides the settings for this time."""
         rules = self._rules
         if start is not None:
@@ -94,8 +121,8 @@ class Fleet:
                     f"state: column {name!r} must be {STATE_DTYPE[name]} of shape {(self.num_cars,)}, "
                     f"got {column.dtype} of shape {column.shape}."
                 )
-            if column.dtype == np.float32 and not np.isfinite(column).all():
-                raise StateError(f"state: column {name!r} holds a number that is not finite.")
+            if name in LARGEST and not (np.abs(column) <= LARGEST[name]).all():
+                raise StateError(f"state: column {name!r} must be finite and at most {LARGEST[name]:g} in size.")
             loaded[name] = column
         self._check_ranges(loaded)
         self.states[:] = loaded

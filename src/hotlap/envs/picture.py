@@ -1,4 +1,4 @@
-"""A top-down picture of one car: road, runoff, walls, rays, speed, and where on the lap it is. No display needed."""
+"""A top-down picture of one car: road, walls, rays, speed, pedals, and where on the lap it is. No display needed."""
 
 import math
 from functools import lru_cache
@@ -9,26 +9,27 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
-from hotlap.sim.vehicle import CarParameters
+from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 from hotlap.sim.world import OBS_SPEED
 from hotlap.tracks.geometry import FloatArray, road_edges, wall_lines
 from hotlap.tracks.registry import Track
 
 FRAME_PX = 600
-VIEW_M = 130.0  # width of the world that a frame shows
+VIEW_M = 90.0  # width of the world that a frame shows
 _OVERSAMPLE = 2
 _SCALE = FRAME_PX * _OVERSAMPLE / VIEW_M
 _MAP_PX = 130 * _OVERSAMPLE
 
 GRASS, RUNOFF, ROAD, EDGE = (44, 62, 44), (126, 118, 92), (66, 68, 74), (235, 235, 235)
 WALL, CENTRE, RAY, CAR, GLASS, TEXT = (
-    (196, 62, 52),
-    (104, 106, 112),
+    (214, 66, 54),
+    (120, 122, 128),
     (255, 214, 102),
     (64, 156, 255),
     (20, 40, 70),
     (245,) * 3,
 )
+PANEL, GAUGE, THROTTLE, BRAKE = (24, 30, 26), (64, 72, 68), (92, 200, 110), (228, 84, 70)
 
 Points = list[tuple[float, float]]
 
@@ -49,6 +50,7 @@ def draw_frame(track: Track, state: Any, obs: NDArray[np.float32], top_speed_mps
     _draw_car(draw, centre, float(state["yaw_rad"]))
     _draw_map(draw, track, centre)
     _draw_text(draw, state, float(obs[OBS_SPEED]) * top_speed_mps)
+    _draw_commands(draw, float(state["steer"]), float(state["throttle"]), float(state["brake"]))
     return np.asarray(image.resize((FRAME_PX, FRAME_PX), Image.Resampling.BOX))
 
 
@@ -80,11 +82,11 @@ def _draw_road(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> N
         (wall_right, WALL, 4),
     ):
         for a, b in zip(line[indices], line[following], strict=True):
-            draw.line([tuple(a), tuple(b)], fill=colour, width=width * _OVERSAMPLE // 2 + 1)
+            draw.line([tuple(a), tuple(b)], fill=colour, width=width * _OVERSAMPLE)
     middle = _to_pixels(np.column_stack([nodes.x_m, nodes.y_m]), centre)
     for i, j in zip(indices, following, strict=True):
         if i % 6 < 2:
-            draw.line([tuple(middle[i]), tuple(middle[j])], fill=CENTRE, width=_OVERSAMPLE)
+            draw.line([tuple(middle[i]), tuple(middle[j])], fill=CENTRE, width=2 * _OVERSAMPLE)
     _draw_start(draw, road_left[0], road_right[0])
 
 
@@ -108,7 +110,7 @@ def _draw_rays(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float, ob
         end = centre + reach_m * np.array([math.cos(angle), math.sin(angle)])
         x, y = _to_pixels(end, centre)
         draw.line([origin, (x, y)], fill=RAY, width=_OVERSAMPLE)
-        draw.ellipse([x - 5, y - 5, x + 5, y + 5], fill=RAY)
+        draw.ellipse([x - 6, y - 6, x + 6, y + 6], fill=RAY)
 
 
 def _draw_car(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float) -> None:
@@ -127,7 +129,7 @@ def _draw_car(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float) -> 
         ]
     )
     screen = np.array([[0.0, -0.8], [1.1, -0.65], [1.1, 0.65], [0.0, 0.8]]) * half_width
-    draw.polygon(_as_points(_to_pixels(hull @ turn + centre, centre)), fill=CAR, outline=(10, 20, 40))
+    draw.polygon(_as_points(_to_pixels(hull @ turn + centre, centre)), fill=CAR, outline=EDGE, width=_OVERSAMPLE)
     draw.polygon(_as_points(_to_pixels(screen @ turn + centre, centre)), fill=GLASS)
 
 
@@ -143,16 +145,37 @@ def _draw_map(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> No
         return pixels
 
     box = [*(corner - _MAP_PX / 2), *(corner + _MAP_PX / 2)]
-    draw.rounded_rectangle([float(v) for v in box], radius=16, fill=(24, 30, 26))
+    draw.rounded_rectangle([float(v) for v in box], radius=16, fill=PANEL)
     draw.line([*_as_points(small(line)), _as_points(small(line[:1]))[0]], fill=EDGE, width=4, joint="curve")
     x, y = small(centre)
     draw.ellipse([x - 9, y - 9, x + 9, y + 9], fill=CAR, outline=EDGE, width=2)
 
 
 def _draw_text(draw: ImageDraw.ImageDraw, state: Any, speed_mps: float) -> None:
+    """Speed, lap and lap time in fixed columns, so that they do not jump about."""
     font = ImageFont.load_default(size=15 * _OVERSAMPLE)
-    seconds = (int(state["tick"]) - int(state["lap_start_tick"])) / 60.0 if state["clock_runs"] else 0.0
-    text = f"{speed_mps * 3.6:3.0f} km/h   lap {int(state['lap'])}   {seconds:5.1f} s"
-    box = draw.textbbox((28, 24), text, font=font)
-    draw.rounded_rectangle([box[0] - 12, box[1] - 10, box[2] + 12, box[3] + 10], radius=12, fill=(24, 30, 26))
-    draw.text((28, 24), text, font=font, fill=TEXT)
+    seconds = (int(state["tick"]) - int(state["lap_start_tick"])) / TICKS_PER_SECOND if state["clock_runs"] else None
+    draw.rounded_rectangle([16, 16, 560, 72], radius=12, fill=PANEL)
+    for right, text in (
+        (190, f"{speed_mps * 3.6:.0f} km/h"),
+        (350, f"lap {int(state['lap'])}"),
+        (530, f"{seconds:.1f} s" if seconds is not None else "to the line"),
+    ):
+        draw.text((right, 44), text, font=font, fill=TEXT, anchor="rm")
+
+
+def _draw_commands(draw: ImageDraw.ImageDraw, steer: float, throttle: float, brake: float) -> None:
+    """What wheel and pedals do, lower left: steering to its side, throttle and brake upwards."""
+    size = FRAME_PX * _OVERSAMPLE
+    left, top, width, height = 16, size - 176, 340, 160
+    draw.rounded_rectangle([left, top, left + width, top + height], radius=12, fill=PANEL)
+    low, high = top + height - 20, top + 20
+    for x, share, colour in ((left + 24, throttle, THROTTLE), (left + 74, brake, BRAKE)):
+        draw.rectangle([x, high, x + 34, low], fill=GAUGE)
+        draw.rectangle([x, low - (low - high) * min(max(share, 0.0), 1.0), x + 34, low], fill=colour)
+    middle, reach = left + 226, 92
+    y = (low + high) / 2
+    draw.rectangle([middle - reach, y - 14, middle + reach, y + 14], fill=GAUGE)
+    end = middle + reach * min(max(steer, -1.0), 1.0)
+    draw.rectangle([min(middle, end), y - 14, max(middle, end), y + 14], fill=CAR)
+    draw.line([(middle, high), (middle, low)], fill=TEXT, width=_OVERSAMPLE)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet, State
-from hotlap.envs.settings import RacerSettings, SettingsSource
+from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -43,6 +43,7 @@ class RacerEnv(gym.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Begin an episode; `options={"start": "random"}` begins it anywhere on the track."""
+        start = start_option(options)
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
             own_seed = seed if seed is not None else int(self.np_random.integers(2**63))
@@ -50,7 +51,7 @@ class RacerEnv(gym.Env[Any, Any]):
             self._is_seeded = True
         else:
             self.fleet.next_episode()
-        self.fleet.reset(start=start_option(options))
+        self.fleet.reset(start=start)
         info = self._batch.infos[0]
         return self._batch.obs[0].copy(), {
             "lap": int(info["lap"]),
@@ -94,9 +95,19 @@ class RacerEnv(gym.Env[Any, Any]):
         self._is_seeded = True
 
 
-def start_option(options: dict[str, Any] | None) -> object:
-    """The start a caller of `reset` asked for, or None."""
-    return options.get("start") if options else None
+def start_option(options: dict[str, Any] | None) -> str | None:
+    """The start a caller of `reset` asked for, or None; anything else among the options is refused."""
+    if options is None:
+        return None
+    if not isinstance(options, dict):
+        raise ConfigError(f"options must be a dict, got {options!r:.40}.")
+    for key in options:
+        if key != "start":
+            raise ConfigError(f"options: unknown key {key!r:.40}. Known keys: start.")
+    start = options.get("start")
+    if start is not None:
+        start_code(start)
+    return start
 
 
 def step_info(values: tuple[Any, ...]) -> Info:

@@ -8,12 +8,11 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs.fleet import Fleet, State
+from hotlap.envs.fleet import MAX_CARS, Fleet, State, suited_threads
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
-from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.sim.world import INFO_DTYPE
 
@@ -21,6 +20,7 @@ Arrays = NDArray[Any]
 VectorInfo = dict[str, Any]
 
 _RESET_NAMES = {"lap": "lap", "checkpoint": "checkpoint", "stepCount": "stepCount", "tick": "tick", "speed": "rawSpeed"}
+_BOTH_NAMES = ("lap", "checkpoint", "stepCount", "tick")  # mean the same in both infos; `speed` does not
 _STEP_NAMES = tuple(name for name in INFO_DTYPE.names or () if name not in ("lapTime", "lapClean"))
 
 
@@ -42,9 +42,9 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         render_mode: str | None = None,
         num_threads: int | None = None,
     ) -> None:
-        if not isinstance(num_envs, int) or num_envs < 1:
-            raise ConfigError(f"num_envs must be a whole number from 1, got {num_envs!r:.40}.")
-        if num_threads is not None and num_threads < 1:
+        if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_CARS:
+            raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_CARS}, got {num_envs!r:.40}.")
+        if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
             raise ConfigError(f"num_threads must be a whole number from 1, got {num_threads!r:.40}.")
         if render_mode is not None:
             raise ConfigError(f"render_mode: the batched environment draws nothing, got {render_mode!r:.40}.")
@@ -54,7 +54,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         track_ids = [track_id] if isinstance(track_id, str) else list(track_id)
-        self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, num_threads or default_threads())
+        self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, num_threads or suited_threads(num_envs))
         self._batch = self.fleet.batch
         self._everyone = np.ones(num_envs, np.bool_)
         self._everyone.flags.writeable = False
@@ -64,6 +64,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], VectorInfo]:
         """Begin an episode for every car; an integer seed s gives car i the seed s + i."""
+        start = start_option(options)
         if isinstance(seed, int):
             super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
@@ -71,7 +72,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
             self._is_seeded = True
         else:
             self.fleet.next_episode()
-        self.fleet.reset(start=start_option(options))
+        self.fleet.reset(start=start)
         infos = self._batch.infos.copy()
         info: VectorInfo = {}
         for name, column in _RESET_NAMES.items():
@@ -82,9 +83,13 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         if isinstance(seed, list | tuple):
             if len(seed) != self.num_envs:
                 raise ConfigError(f"seed: a list needs one seed for each of the {self.num_envs} cars, got {len(seed)}.")
-            drawn = [int(self.np_random.integers(2**63)) if one is None else int(one) for one in seed]
+            if not all(one is None or isinstance(one, int) for one in seed):
+                raise ConfigError(f"seed: a list must hold whole numbers or None, got {seed!r:.60}.")
+            drawn = [int(self.np_random.integers(2**63)) if one is None else one for one in seed]
             return np.array([one % 2**64 for one in drawn], np.uint64)
-        first = int(self.np_random.integers(2**62)) if seed is None else int(seed)
+        if seed is not None and not isinstance(seed, int):
+            raise ConfigError(f"seed must be a whole number or a list of them, got {seed!r:.40}.")
+        first = int(self.np_random.integers(2**62)) if seed is None else seed
         return np.array([(first + car) % 2**64 for car in range(self.num_envs)], np.uint64)
 
     def step(
@@ -96,9 +101,12 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         batch = self._batch
         self.fleet.step(as_actions(actions, (self.num_envs, NUM_ACTIONS)), autoreset=True)
         terminated, truncated = batch.terminated.copy(), batch.truncated.copy()
-        info = self._info(batch.infos.copy(), self._everyone)
         ended = terminated | truncated
+        # A car that began anew has no step behind it: its last one is in `final_info`.
+        info = self._info(batch.infos.copy(), ~ended)
         if ended.any():
+            for name in _BOTH_NAMES:
+                info[f"_{name}"] = self._everyone
             info["final_obs"], info["_final_obs"] = batch.final_obs.copy(), ended
             info["final_info"], info["_final_info"] = self._info(batch.final_infos.copy(), ended), ended
         return batch.obs.copy(), batch.rewards.copy(), terminated, truncated, info

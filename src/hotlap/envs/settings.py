@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.config import load_settings
+from hotlap.config import camel_case, load_settings
 from hotlap.errors import ConfigError
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 
@@ -34,7 +34,7 @@ class RewardWeights:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if abs(value) > LARGEST_WEIGHT:
-                raise ConfigError(f"{name} must be at most {LARGEST_WEIGHT:g} in size, got {value:g}.")
+                raise ConfigError(f"{camel_case(name)} must be at most {LARGEST_WEIGHT:g} in size, got {value:g}.")
         if self.stillness_speed_threshold < 0.0:
             raise ConfigError(
                 f"stillnessSpeedThreshold must be zero or more m/s, got {self.stillness_speed_threshold:g}."

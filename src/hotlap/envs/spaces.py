@@ -25,9 +25,16 @@ def observation_space() -> Box:
 def as_actions(action: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """`action` as float32 of the given shape, or a clear error; the simulator itself refuses what is not finite."""
     try:
-        array = np.asarray(action, np.float32)
-    except (TypeError, ValueError):
+        array = np.asarray(action)
+    except (TypeError, ValueError):  # rows of different lengths
         raise ActionError(f"action must be numbers of shape {shape}, got {type(action).__name__}.") from None
+    if array.dtype.kind not in "fiub":
+        raise ActionError(f"action must be numbers of shape {shape}, got {action!r:.40}.")
     if array.shape != shape:
         raise ActionError(f"action must have shape {shape}, got {array.shape}.")
-    return np.ascontiguousarray(array)
+    if array.dtype != np.float32:
+        # A finite number too large for float32 is out of range like any other: it is clipped, not made infinite.
+        wide = array.astype(np.float64)
+        array = np.where(np.isfinite(wide), np.clip(wide, -1.0, 1.0), wide).astype(np.float32)
+    # A read-only or strided array would be another type to the compiled step, and compile it anew.
+    return np.require(array, requirements=["C", "W"])

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.drivers.driver import Driver
-from hotlap.envs.fleet import Fleet
+from hotlap.envs.fleet import Fleet, suited_threads
 from hotlap.envs.settings import LARGEST_COUNT, RacerSettings, start_code
 from hotlap.errors import ConfigError
-from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 
@@ -132,7 +131,7 @@ def measuring_fleet(track_id: str, num_cars: int) -> Fleet:
     """Cars under the default rules, with the time limit lifted."""
     defaults = RacerSettings()
     settings = replace(defaults, episode=replace(defaults.episode, max_steps=LARGEST_COUNT))
-    return Fleet([track_id], settings, num_cars, min(default_threads(), max(1, num_cars // 64)))
+    return Fleet([track_id], settings, num_cars, suited_threads(num_cars))
 
 
 def _summarise(

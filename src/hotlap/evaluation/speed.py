@@ -10,7 +10,7 @@ import numpy as np
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.errors import ConfigError
-from hotlap.sim.batch_cpu import default_threads
+from hotlap.sim.batch_cpu import MAX_THREADS, default_threads
 from hotlap.tracks.golden import reflexes
 
 # Actions are renewed outside the clock every so many ticks, so that cars drive instead of scraping along walls.
@@ -45,6 +45,8 @@ def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, 
     if not 0.1 <= seconds <= 3600.0:
         raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
     chosen = threads if threads is not None else default_threads()
+    if not 1 <= chosen <= MAX_THREADS:
+        raise ConfigError(f"threads must be from 1 to this machine's {MAX_THREADS}, got {chosen}.")
     env = RacerVectorEnv(num_envs, track_id, BATCH_CONFIG, num_threads=chosen)
     step_usec, reset_usec = _single_costs(track_id, seconds / 4.0)
     return SimSpeed(

@@ -26,7 +26,7 @@ def crossing_share(gate_s_m, from_s_m, to_s_m, moved_m, length_m):
     elif gap_m <= ZERO:  # the tick passed the end of the loop
         if gate_s_m > to_s_m:
             return -ONE
-        gap_m += length_m
+        gap_m = max(gap_m + length_m, ZERO)  # the last node's arc length may round to more than the lap's
     return min(gap_m / moved_m, ONE)
 
 

@@ -74,6 +74,10 @@ def cast(track, portals, node, ox, oy, dx, dy):
         back_left, back_right = room_beside(portals, first + node, ox, oy, dx, dy)
         if not (back_left < ZERO and back_right < ZERO):
             on_left = back_left > ZERO and left <= ZERO
+            if on_left == (back_right > ZERO and right <= ZERO):
+                # The ray runs along the portal the car stands on, and rounding decides nothing; the side does.
+                across = portals[first + node]
+                on_left = dx * (across.left_x - across.right_x) + dy * (across.left_y - across.right_y) > ZERO
             return hit_distance(ox, oy, dx, dy, portals[first + node], portals[first + node + 1], on_left)
         # Backwards, the line is turned round: the tests are then the same, only the portals count down.
         at, way = node, -1

@@ -167,15 +167,14 @@ def meet_wall(me, track, nodes, portals, car):
     slide = vx * wall_x + vy * wall_y
     rub = min(car.wall_friction * into, abs(slide))
     slide = slide - rub if slide > ZERO else slide + rub
-    bounce = -car.wall_bounce * into
-    vx, vy = slide * wall_x + bounce * out_x, slide * wall_y + bounce * out_y
+    vx, vy = slide * wall_x, slide * wall_y
     me.forward_mps = vx * cos_yaw + vy * sin_yaw
     me.left_mps = vy * cos_yaw - vx * sin_yaw
 
     # The end of the car that points at the wall is pushed away from it.
     arm_m = car.front_m if cos_yaw * out_x + sin_yaw * out_y > ZERO else -car.rear_m
     turning = -arm_m * (cos_yaw * out_y - sin_yaw * out_x)
-    kick = car.wall_yaw_share * car.mass_kg * into * (ONE + car.wall_bounce) * turning / car.yaw_inertia_kgm2
+    kick = car.wall_yaw_share * car.mass_kg * into * turning / car.yaw_inertia_kgm2
     me.yaw_radps = clamp(me.yaw_radps + kick, -MAX_WALL_SPIN_RADPS, MAX_WALL_SPIN_RADPS)
     return True
 

@@ -142,6 +142,8 @@ def _read_text(path: Path) -> str:
             size_mb = status.st_size / 1e6
             raise TrackError(f"{path}: a track file has at most 20 MB, this has {size_mb:.0f}. Is it the right file?")
         data = path.read_bytes()
+    except TrackError:
+        raise
     except (FileNotFoundError, NotADirectoryError):
         raise InputFileError(f"{path}: there is no such file. Check the path.") from None
     except (OSError, ValueError) as error:

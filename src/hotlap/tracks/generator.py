@@ -28,12 +28,12 @@ FloatArray = NDArray[np.float64]
 def generate(seed: int) -> Centreline:
     """The track of this seed: valid, 0.6 to 4 km, points 4 m apart and rounded to the millimetre."""
     if seed < 0:
-        raise TrackError(f"a track's seed is {seed}; it must be 0 or more")
+        raise TrackError(f"a track's seed is {seed}; it must be 0 or more.")
     for attempt in range(MAX_ATTEMPTS):
         track = _attempt(seed, attempt)
         if track is not None:
             return track
-    raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts; take another seed")
+    raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts. Take another seed.")
 
 
 def _attempt(seed: int, attempt: int) -> Centreline | None:

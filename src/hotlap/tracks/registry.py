@@ -139,7 +139,7 @@ def _users() -> Mapping[str, TrackEntry]:
     return {
         path.stem: TrackEntry(path.stem, path.stem, "your own", "yours", path)
         for path in paths
-        if _ID_RULE.fullmatch(path.stem) and path.stem not in _shipped()
+        if _ID_RULE.fullmatch(path.stem) and path.stem not in _shipped() and path.is_file()
     }
 
 

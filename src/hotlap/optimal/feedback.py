@@ -1,0 +1,73 @@
+"""How to steer back to a plan: feedback gains along the track, by linear-quadratic regulation of the same equations."""
+
+from functools import lru_cache
+
+import casadi as ca
+import numpy as np
+
+from hotlap.optimal.collocation import Floats
+from hotlap.optimal.lap import Plan
+from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
+from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.vehicle import CarParameters
+from hotlap.optimal.mesh import along_track
+
+# One over the squared deviation that counts as much as any other: what the follower cares about, and what it may spend.
+_STATE_COST = np.zeros(NUM_STATES)
+_STATE_COST[[State.LATERAL, State.HEADING, State.FORWARD]] = 1.0 / np.array([0.15, 0.05, 0.5]) ** 2
+_STATE_COST[[State.LEFT, State.YAW]] = 1.0 / np.array([1.5, 0.6]) ** 2
+_CONTROL_COST = np.zeros(NUM_CONTROLS)
+_CONTROL_COST[[Control.STEER_RATE, Control.THROTTLE, Control.BRAKE]] = 1.0 / np.array([3.0, 0.7, 0.4]) ** 2
+_LAPS_BACK = 2
+
+
+@lru_cache(maxsize=4)
+def _slopes(car: CarParameters) -> ca.Function:
+    """State and control Jacobians of the motion along the track (per metre)."""
+    state, control, curvature = ca.SX.sym("x", NUM_STATES), ca.SX.sym("u", NUM_CONTROLS), ca.SX.sym("k")
+    now = motion(state, control, curvature, car)
+    per_metre = now.rates / now.progress_mps
+    outputs = [ca.jacobian(per_metre, state), ca.jacobian(per_metre, control), 1.0 / now.progress_mps]
+    return ca.Function("slopes", [state, control, curvature], outputs)
+
+
+def feedback_gains(plan: Plan, nodes: RibbonNodes, car: CarParameters | None = None) -> Floats:
+    """Gains (num_points, 3, 9): what to take off the plan's controls for a deviation of the state from the plan.
+
+    The Riccati recursion runs backwards over the closed lap twice, by when it has forgotten where it began.
+    """
+    car = car or CarParameters()
+    count = len(plan.arc_m)
+    steps_m = np.diff(np.concatenate([[2.0 * plan.arc_m[0] - plan.arc_m[1]], plan.arc_m]))
+    curvature = along_track(nodes.curvature_radpm, nodes, plan.arc_m)
+    a_all, b_all, pace = _slopes(car).map(count)(plan.states.T, plan.controls.T, curvature[None, :])
+    a_all = np.array(a_all).reshape(NUM_STATES, count, NUM_STATES).transpose(1, 0, 2)
+    b_all = np.array(b_all).reshape(NUM_STATES, count, NUM_CONTROLS).transpose(1, 0, 2)
+    seconds = np.array(pace).ravel() * steps_m
+
+    gains = np.zeros((count, NUM_CONTROLS, NUM_STATES))
+    value = np.diag(_STATE_COST)
+    for step in range(_LAPS_BACK * count - 1, -1, -1):
+        k = step % count
+        over = _over_step(a_all[k], b_all[k], steps_m[k])
+        a, b = over[:NUM_STATES, :NUM_STATES], over[:NUM_STATES, NUM_STATES:]
+        cost = np.diag(_CONTROL_COST) * seconds[k] + b.T @ value @ b
+        gains[k] = np.linalg.solve(cost, b.T @ value @ a)
+        value = np.diag(_STATE_COST) * seconds[k] + a.T @ value @ (a - b @ gains[k])
+        value = 0.5 * (value + value.T)
+    return gains
+
+
+def _over_step(a: Floats, b: Floats, step_m: float) -> Floats:
+    """Exact transition of state and held control over `step_m`: the exponential of the joint matrix."""
+    joint = np.zeros((NUM_STATES + NUM_CONTROLS,) * 2)
+    joint[:NUM_STATES, :NUM_STATES], joint[:NUM_STATES, NUM_STATES:] = a * step_m, b * step_m
+    halvings = max(0, int(np.ceil(np.log2(max(np.abs(joint).sum(axis=1).max(), 1e-9) / 0.25))))
+    joint /= 2.0**halvings
+    result, term = np.eye(len(joint)), np.eye(len(joint))
+    for order in range(1, 9):
+        term = term @ joint / order
+        result = result + term
+    for _ in range(halvings):
+        result = result @ result
+    return result

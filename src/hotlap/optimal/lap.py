@@ -1,0 +1,103 @@
+"""Solve a track's minimum-time laps: flying and standing, refined until the mesh no longer matters."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from hotlap.errors import OptimalError
+from hotlap.optimal.collocation import DEGREE, Floats, Solution, solve
+from hotlap.optimal.mesh import cut, first_guess, guess_speed, lay_road, points_of, transfer
+from hotlap.optimal.model import NUM_STATES, State
+from hotlap.optimal.launch import Launch, launch
+from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.vehicle import CarParameters
+
+# Intervals of driving time, tried in turn until a finer one changes the lap by less than the tolerance.
+INTERVALS_S = (0.20, 0.13, 0.085, 0.055)
+TOLERANCE = 5e-4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A lap as the optimiser found it: states at points along the track, controls between them."""
+
+    arc_m: Floats  # (num_points,) increasing; the last point of a flying lap is the line again
+    states: Floats  # (num_points, 9)
+    controls: Floats  # (num_points, 3) held up to this point
+    time_s: float
+    mesh_change: float  # relative change of the lap at the last refinement
+    solve_s: float
+
+
+@dataclass(frozen=True)
+class Aims:
+    """What a lap is solved for: the whole road and grip, or a little less of both."""
+
+    margin_m: float = 0.0
+    grip: float = 1.0
+
+
+def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameters | None = None) -> Plan:
+    """The fastest flying lap; an OptimalError with the solver's word if there is none to be found."""
+    aims, car = aims or Aims(), car or CarParameters()
+    began = time.perf_counter()
+    speed_mps = guess_speed(nodes, car)
+    edges_m = cut(nodes, speed_mps, INTERVALS_S[0])
+    guess = first_guess(nodes, edges_m, car, speed_mps)
+    previous: Solution | None = None
+    change = np.inf
+    for index, interval_s in enumerate(INTERVALS_S):
+        if previous is not None:
+            finer_m = cut(nodes, speed_mps, interval_s)
+            guess = transfer(edges_m, previous.states, previous.controls, finer_m)
+            edges_m = finer_m
+        found = solve(lay_road(nodes, edges_m, aims.margin_m), guess, car, grip=aims.grip)
+        if not found.is_solved:
+            raise OptimalError(
+                f"the optimal lap did not converge on mesh {index + 1} of {len(INTERVALS_S)}: {found.status} after "
+                f"{found.iterations} iterations. Is the track narrower than a car, or kinked?"
+            )
+        if previous is not None:
+            change = abs(found.time_s / previous.time_s - 1.0)
+        previous = found
+        if change < TOLERANCE:
+            break
+    else:
+        raise OptimalError(
+            f"the optimal lap still changes by {100.0 * change:.3f} % on the finest mesh; it is not trusted."
+        )
+    return _plan(edges_m, previous, change, time.perf_counter() - began)
+
+
+def solve_standing(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameters | None = None) -> Plan:
+    """The fastest lap from rest on the line: the simulator's own full-throttle launch, then the optimum from there."""
+    aims, car = aims or Aims(), car or CarParameters()
+    began = time.perf_counter()
+    start: Launch = launch(car)
+    speed_mps = np.minimum(guess_speed(nodes, car), np.sqrt(start.state[State.FORWARD] ** 2 + 12.0 * _run_up(nodes)))
+    edges_m = cut(nodes, speed_mps, INTERVALS_S[1], from_m=start.distance_m)
+    guess = first_guess(nodes, edges_m, car, speed_mps)
+    road = lay_road(nodes, edges_m, aims.margin_m)
+    found = solve(road, guess, car, grip=aims.grip, start=start.state)
+    if not found.is_solved:
+        raise OptimalError(f"the optimal standing lap did not converge: {found.status}.")
+    plan = _plan(edges_m, found, np.nan, time.perf_counter() - began)
+    return Plan(plan.arc_m, plan.states, plan.controls, start.time_s + found.time_s, plan.mesh_change, plan.solve_s)
+
+
+def _run_up(nodes: RibbonNodes) -> Floats:
+    """Metres from the line to each node."""
+    run_up: Floats = np.arange(nodes.num_nodes) * nodes.step_m
+    return run_up
+
+
+def _plan(edges_m: Floats, found: Solution, change: float, solve_s: float) -> Plan:
+    return Plan(
+        arc_m=points_of(edges_m).ravel(),
+        states=found.states.reshape(-1, NUM_STATES),
+        controls=np.repeat(found.controls, DEGREE, axis=0),
+        time_s=found.time_s,
+        mesh_change=float(change),
+        solve_s=solve_s,
+    )

@@ -1,0 +1,90 @@
+"""Cut a track into intervals, lay the road over them, and guess a first solution from a speed-profile pass."""
+
+import numpy as np
+
+from hotlap.optimal.collocation import Floats, Guess, Road, radau_points
+from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
+from hotlap.sim.profile import speed_profile
+from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, CarParameters
+
+# The guess drives the centreline with so much of the grip: slow enough to be feasible, fast enough to be near.
+GUESS_GRIP_SHARE = 0.75
+UNDERSTEER_S2PM = 1.2e-3  # extra steering per squared speed, about right for this car
+
+
+def along_track(values: Floats, nodes: RibbonNodes, arc_m: Floats) -> Floats:
+    """Node values at arc lengths, linear between nodes and closed over the line."""
+    place = np.asarray(arc_m) / nodes.step_m
+    node = np.floor(place).astype(np.int64)
+    share = place - node
+    return values[node % nodes.num_nodes] * (1.0 - share) + values[(node + 1) % nodes.num_nodes] * share
+
+
+def guess_speed(nodes: RibbonNodes, car: CarParameters) -> Floats:
+    """A speed for every node, from the quick estimate."""
+    return speed_profile(nodes.curvature_radpm, nodes.step_m, car, GUESS_GRIP_SHARE)
+
+
+def cut(nodes: RibbonNodes, speed_mps: Floats, interval_s: float, from_m: float = 0.0) -> Floats:
+    """Interval edges (m) from `from_m` to the end of the lap, each about `interval_s` of driving apart."""
+    edges_m = np.arange(nodes.num_nodes + 1) * nodes.step_m
+    clock_s = np.concatenate([[0.0], np.cumsum(nodes.step_m / speed_mps)])
+    begin_s = float(np.interp(from_m, edges_m, clock_s))
+    count = max(8, int(np.ceil((clock_s[-1] - begin_s) / interval_s)))
+    cuts: Floats = np.interp(np.linspace(begin_s, clock_s[-1], count + 1), clock_s, edges_m)
+    return cuts
+
+
+def points_of(edges_m: Floats) -> Floats:
+    """Arc lengths of the collocation points, (num_intervals, 3)."""
+    tau, _, _ = radau_points()
+    points: Floats = edges_m[:-1, None] + np.diff(edges_m)[:, None] * tau
+    return points
+
+
+def lay_road(nodes: RibbonNodes, edges_m: Floats, margin_m: float = 0.0) -> Road:
+    """The road at the collocation points, narrowed by `margin_m` on both sides."""
+    at_m = points_of(edges_m)
+    return Road(
+        edges_m[:-1],
+        np.diff(edges_m),
+        along_track(nodes.curvature_radpm, nodes, at_m),
+        np.maximum(along_track(nodes.road_left_m, nodes, at_m) - margin_m, 0.1),
+        np.maximum(along_track(nodes.road_right_m, nodes, at_m) - margin_m, 0.1),
+    )
+
+
+def first_guess(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, speed_mps: Floats) -> Guess:
+    """Along the centreline at the estimated speed, wheel and pedals as a steady drive would have them."""
+    at_m = points_of(edges_m)
+    v = along_track(speed_mps, nodes, at_m)
+    curvature = along_track(nodes.curvature_radpm, nodes, at_m)
+    gain = np.gradient(0.5 * speed_mps * speed_mps, nodes.step_m)
+    acceleration = along_track(gain, nodes, at_m)
+    drag = 0.5 * AIR_DENSITY_KGPM3 * car.drag_area_m2 * v * v / car.mass_kg + car.rolling_mps2
+    force_n = car.drive_force_n / np.sqrt(1.0 + (v * car.drive_force_n / car.power_w) ** 2)
+    share = 1.0 / (1.0 + (v / car.steering_scale_mps) ** 2)
+    limit = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share
+
+    states = np.zeros((*at_m.shape, NUM_STATES))
+    states[..., State.FORWARD] = v
+    states[..., State.YAW] = v * curvature
+    states[..., State.STEER] = np.clip(-curvature * (car.wheelbase_m + UNDERSTEER_S2PM * v * v) / limit, -0.9, 0.9)
+    states[..., State.THROTTLE] = np.clip((acceleration + drag) * car.mass_kg / force_n, 0.02, 0.95)
+    states[..., State.BRAKE] = np.clip(-(acceleration + drag) * car.mass_kg / car.brake_force_n, 0.02, 0.9)
+    states[..., State.SHIFT] = car.mass_kg * acceleration * car.height_m / car.wheelbase_m
+    controls = np.zeros((len(at_m), NUM_CONTROLS))
+    controls[:, Control.THROTTLE] = states[:, 1, State.THROTTLE]
+    controls[:, Control.BRAKE] = states[:, 1, State.BRAKE]
+    return Guess(states, controls)
+
+
+def transfer(edges_m: Floats, states: Floats, controls: Floats, finer_m: Floats) -> Guess:
+    """A solution on one mesh as the guess for another of the same lap."""
+    have_m, want_m = points_of(edges_m).ravel(), points_of(finer_m)
+    flat = states.reshape(-1, NUM_STATES)
+    moved = np.stack([np.interp(want_m, have_m, flat[:, k]) for k in range(NUM_STATES)], axis=-1)
+    middle_m = 0.5 * (finer_m[:-1] + finer_m[1:])
+    interval = np.clip(np.searchsorted(edges_m, middle_m, side="right") - 1, 0, len(controls) - 1)
+    return Guess(moved, controls[interval])

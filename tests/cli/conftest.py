@@ -1,0 +1,67 @@
+"""Commands run in this process: quick, and their output and exit code in hand."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hotlap.cli.main import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def figures(self) -> Any:
+        """The JSON object on the last line."""
+        return json.loads(self.out.splitlines()[-1])
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def hotlap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `hotlap` with the given arguments."""
+
+    def run(*arguments: object) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["hotlap", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return Answer(int(stop.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture
+def refused(hotlap: Run) -> Callable[..., str]:
+    """Runs `hotlap`, which must refuse: exit code 2, one line on stderr, nothing on stdout. Returns the line."""
+
+    def run(*arguments: object) -> str:
+        answer = hotlap(*arguments)
+        assert answer.code == 2, answer
+        assert answer.out == ""
+        [line] = answer.err.splitlines()
+        assert line.startswith("hotlap: ")
+        assert "Traceback" not in line
+        return line
+
+    return run
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty HOTLAP_HOME."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("HOTLAP_HOME", str(folder))
+    return folder

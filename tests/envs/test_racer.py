@@ -1,0 +1,510 @@
+"""One car as a Gymnasium environment: spaces, info, rewards, ends, seeds and snapshots."""
+
+import copy
+import json
+import math
+import pickle
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+import hotlap
+from hotlap.drivers.casual import CasualDriver
+from hotlap.errors import ActionError, ConfigError, HotlapError, UnknownTrackError
+from hotlap.tracks.golden import reflexes
+
+REWARD_KEYS = ["progress", "speed", "wall", "offTrack", "backward", "stillness"]
+STEP_KEYS = [
+    *REWARD_KEYS, "lap", "checkpoint", "stepCount", "tick", "rawSpeed", "wallContact", "stillnessCounter"
+]  # fmt: skip
+RESET_KEYS = ["lap", "checkpoint", "stepCount", "tick", "speed"]
+LAP_KEYS = ["lapTime", "lapClean"]
+
+ALL_TERMS = {
+    "progress": 10.0, "speedBonus": 0.5, "wallPenalty": -0.2, "offTrackPenalty": -0.1, "backwardPenalty": -0.3,
+    "stillnessPenalty": -0.05,
+}  # fmt: skip
+GAS, COAST, BRAKE = [0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]
+
+
+def make(**config) -> hotlap.RacerEnv:
+    env = hotlap.RacerEnv(config=config or None)
+    env.reset(seed=0)
+    return env
+
+
+def assert_same_state(a: dict, b: dict) -> None:
+    assert list(a) == list(b)
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def rollout(env: gym.Env, num_ticks: int) -> list:
+    """What a car driven by reflexes meets; it is reset when it ends."""
+    obs, info = env.reset(seed=5, options={"start": "random"})
+    seen = [(obs, info)]
+    for tick in range(num_ticks):
+        result = env.step(reflexes(obs[None], tick)[0])
+        obs = result[0]
+        seen.append(result)
+        if result[2] or result[3]:
+            obs, info = env.reset()
+            seen.append((obs, info))
+    return seen
+
+
+# --- spaces and info ---
+
+
+def test_spaces_are_those_promised():
+    env = hotlap.RacerEnv()
+    assert env.action_space == gym.spaces.Box(np.array([-1, 0, 0], np.float32), np.ones(3, np.float32))
+    low = np.array([0] * 10 + [-1, -1, 0, 0], np.float32)
+    assert env.observation_space == gym.spaces.Box(low, np.ones(14, np.float32))
+    assert env.metadata["render_fps"] == 60
+
+
+def test_reset_says_where_the_car_is():
+    obs, info = hotlap.RacerEnv().reset(seed=0)
+    assert list(info) == RESET_KEYS
+    assert info == {"lap": 1, "checkpoint": 0, "stepCount": 0, "tick": 0, "speed": 0.0}
+    assert {type(info[key]) for key in RESET_KEYS[:4]} == {int}
+    assert (obs.shape, obs.dtype) == ((14,), np.float32)
+
+
+def test_step_has_exactly_the_promised_keys_as_plain_values():
+    _, reward, terminated, truncated, info = make().step(GAS)
+    assert list(info) == STEP_KEYS
+    assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
+    for key in STEP_KEYS:
+        kind = bool if key == "wallContact" else float if key in [*REWARD_KEYS, "rawSpeed"] else int
+        assert type(info[key]) is kind, key
+    assert (info["lap"], info["stepCount"], info["tick"]) == (1, 1, 1)
+
+
+def test_observations_are_not_changed_by_later_steps():
+    env = make()
+    first, *_ = env.step(GAS)
+    kept = first.copy()
+    for _ in range(30):
+        env.step(GAS)
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_observations_say_what_they_mean():
+    env = make()
+    for _ in range(60):
+        obs, _, _, _, info = env.step([0.3, 1.0, 0.0])
+    state = env.get_state()
+    assert obs[9] == pytest.approx(info["rawSpeed"] / env.fleet.top_speed_mps, abs=1e-6)
+    assert obs[10] == pytest.approx(state["yaw_radps"][0] / 5.0, abs=1e-6)
+    assert obs[10] < 0.0  # steering right turns clockwise
+    assert obs[11] == pytest.approx(state["steer"][0], abs=1e-6)
+    assert obs[11] == pytest.approx(0.3, abs=0.01)
+    assert obs[12] == pytest.approx(state["arc_m"][0] / env.fleet.tracks[0].nodes.length_m, abs=1e-6)
+    nodes = env.fleet.tracks[0].nodes
+    widest = max(nodes.wall_left_m.max(), nodes.wall_right_m.max())
+    assert obs[13] == pytest.approx(abs(state["lateral_m"][0]) / widest, abs=1e-6)
+    assert obs[0] < obs[8]  # ray 0 looks right, where the wall has come nearer
+
+
+def test_on_the_line_the_car_sees_both_walls():
+    obs, _ = hotlap.RacerEnv().reset(seed=0)
+    nodes = hotlap.RacerEnv().fleet.tracks[0].nodes
+    assert obs[0] == pytest.approx(nodes.wall_right_m[0] / 200.0, rel=0.02)
+    assert obs[8] == pytest.approx(nodes.wall_left_m[0] / 200.0, rel=0.02)
+
+
+# --- rewards ---
+
+
+def test_the_terms_sum_to_the_reward():
+    env = make(weights=ALL_TERMS)
+    seen = set()
+    obs, _ = env.reset(seed=3, options={"start": "random"})
+    for tick in range(1500):
+        obs, reward, _, _, info = env.step(reflexes(obs[None], tick)[0] if tick < 1000 else [1.0, 0.3, 0.0])
+        assert reward == pytest.approx(sum(info[key] for key in REWARD_KEYS), abs=1e-6)
+        seen |= {key for key in REWARD_KEYS if info[key] != 0.0}
+    assert {"progress", "speed", "wall", "offTrack"} <= seen
+
+
+def test_each_term_is_its_weight_when_its_case_holds():
+    env = make(weights=ALL_TERMS)
+    _, _, _, _, info = env.step(COAST)
+    assert info["stillness"] == pytest.approx(-0.05)
+    assert info["wall"] == info["offTrack"] == info["backward"] == 0.0
+    length_m = env.fleet.tracks[0].nodes.length_m
+    for _ in range(100):
+        before = env.get_state()["arc_m"][0]
+        _, _, _, _, info = env.step(GAS)
+    moved = float(env.get_state()["arc_m"][0] - before)
+    assert info["progress"] == pytest.approx(10.0 * moved / length_m, rel=1e-2)
+    assert info["speed"] == pytest.approx(0.5 * info["rawSpeed"] / env.fleet.top_speed_mps, rel=1e-5)
+    assert info["stillness"] == 0.0
+    for _ in range(400):
+        _, _, _, _, info = env.step([1.0, 1.0, 0.0])
+        if info["wallContact"]:
+            break
+    assert info["wall"] == pytest.approx(-0.2)
+    assert info["offTrack"] == pytest.approx(-0.1)
+
+
+def test_driving_back_over_the_line_costs_and_does_not_win_a_lap():
+    env = make(weights=ALL_TERMS)
+    state = env.get_state()
+    state["forward_mps"][:] = -15.0
+    env.set_state(state)
+    _, _, _, _, info = env.step(COAST)
+    assert info["progress"] == pytest.approx(10.0 * -0.25 / env.fleet.tracks[0].nodes.length_m, rel=0.05)
+    assert info["backward"] == pytest.approx(-0.3)
+    assert info["lap"] == 1
+
+
+def test_progress_adds_up_to_the_way_travelled_over_the_line():
+    env = hotlap.RacerEnv(config={"weights": {"progress": 1.0}})
+    obs, _ = env.reset(seed=0)
+    driver = CasualDriver()
+    driver.begin(env.fleet, 0)
+    total, laps = 0.0, 0
+    for _ in range(2900):
+        obs, _, _, _, info = env.step(driver.act(obs[None])[0])
+        total += info["progress"]
+        laps += "lapTime" in info
+    assert laps == 1
+    assert total == pytest.approx(1.0 + obs[12], abs=1e-3)
+
+
+# --- laps and ends ---
+
+
+def test_lap_time_is_told_once_at_the_line():
+    env = hotlap.RacerEnv()
+    obs, _ = env.reset(seed=0)
+    driver = CasualDriver()
+    driver.begin(env.fleet, 0)
+    told = []
+    for tick in range(1, 2990):
+        obs, _, _, _, info = env.step(driver.act(obs[None])[0])
+        if "lapTime" in info:
+            told.append((tick, info))
+            assert list(info) == STEP_KEYS + LAP_KEYS
+        else:
+            assert list(info) == STEP_KEYS
+            assert info["lap"] == 1 + len(told)
+    [(tick, info)] = told
+    assert type(info["lapTime"]) is float
+    assert (tick - 1) / 60.0 <= info["lapTime"] <= tick / 60.0
+    assert info["lapClean"] is True
+    assert (info["lap"], info["checkpoint"]) == (2, 0)
+
+
+def test_standing_still_ends_the_episode_after_the_timeout():
+    env = make(episode={"stillnessTimeoutTicks": 40})
+    for tick in range(1, 41):
+        _, _, terminated, truncated, info = env.step(COAST)
+        assert (terminated, truncated, info["stillnessCounter"]) == (tick == 40, False, tick)
+
+
+def test_the_step_limit_truncates():
+    env = make(episode={"maxSteps": 30})
+    ends = [env.step(GAS)[2:4] for _ in range(30)]
+    assert ends == [(False, False)] * 29 + [(False, True)]
+
+
+def test_stepping_on_after_the_end_is_allowed():
+    env = make(episode={"maxSteps": 3, "stillnessTimeoutTicks": 5})
+    results = [env.step(COAST) for _ in range(8)]
+    assert [result[3] for result in results] == [False] * 2 + [True] * 6
+    assert [result[2] for result in results] == [False] * 4 + [True] * 4
+    assert [result[4]["tick"] for result in results] == list(range(1, 9))
+
+
+def test_walls_do_not_end_an_episode():
+    env = make()
+    touched = 0
+    for _ in range(600):
+        _, _, terminated, truncated, info = env.step([0.3, 1.0, 0.0])
+        touched += info["wallContact"]
+        assert not truncated
+        if terminated:
+            assert info["stillnessCounter"] >= 180
+            break
+    assert touched > 0
+
+
+def test_step_before_reset_says_what_to_do():
+    with pytest.raises(gym.error.ResetNeeded, match="call reset"):
+        hotlap.RacerEnv().step(GAS)
+
+
+# --- actions ---
+
+
+@pytest.mark.parametrize(
+    ("wild", "clipped"),
+    [
+        ([-7.0, 9.0, -3.0], [-1.0, 1.0, 0.0]),
+        ([7.0, -1.0, 2.0], [1.0, 0.0, 1.0]),
+        ([1e300, 1e39, -1e300], [1.0, 1.0, 0.0]),
+    ],
+)
+def test_out_of_range_actions_are_clipped(wild, clipped):
+    one, other = make(), make()
+    for _ in range(60):
+        a, b = one.step(wild), other.step(np.array(clipped, np.float32))
+        assert data_equivalence(a, b, exact=True)
+    assert_same_state(one.get_state(), other.get_state())
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        [np.nan, 0, 0], [0, np.inf, 0], [0, 0, -np.inf], np.array([0, np.nan, 0], np.float32), [0, 0], 0.5, [[0, 0, 0]],
+        None, "gas", [0, None, 0], [0, [1], 2],
+    ],
+)  # fmt: skip
+def test_a_bad_action_is_refused_and_the_world_stands_still(action):
+    env = make()
+    env.step(GAS)
+    before = env.get_state()
+    with pytest.raises(ActionError, match="action") as caught:
+        env.step(action)
+    assert isinstance(caught.value, ValueError)
+    assert_same_state(env.get_state(), before)
+    env.step(GAS)
+
+
+# --- starts and seeds ---
+
+
+def test_the_line_start_needs_no_luck():
+    one, _ = hotlap.RacerEnv().reset(seed=1)
+    other, _ = hotlap.RacerEnv().reset(seed=2)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_random_starts_are_drawn_from_the_seed():
+    env = hotlap.RacerEnv()
+    options = {"start": "random"}
+    first, info = env.reset(seed=1, options=options)
+    second, _ = env.reset(options=options)
+    again, _ = env.reset(seed=1, options=options)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, second)
+    assert list(info) == RESET_KEYS
+    assert info["speed"] > 0.0
+    assert info["speed"] == pytest.approx(first[9] * env.fleet.top_speed_mps, rel=1e-5)
+
+
+def test_the_start_of_the_config_holds_unless_options_say_otherwise():
+    env = hotlap.RacerEnv(config={"episode": {"start": "random"}})
+    options = hotlap.RacerEnv()
+    np.testing.assert_array_equal(env.reset(seed=9)[0], options.reset(seed=9, options={"start": "random"})[0])
+    assert env.reset(seed=9, options={"start": "line"})[1]["speed"] == 0.0
+    assert env.reset(seed=9, options={})[1]["speed"] > 0.0
+
+
+def test_random_starts_are_all_over_the_track():
+    env = hotlap.RacerEnv()
+    places = [env.reset(options={"start": "random"})[0][12] for _ in range(200)]
+    assert min(places) < 0.05
+    assert max(places) > 0.95
+    assert np.histogram(places, 4, (0, 1))[0].min() > 25
+
+
+def test_from_a_random_start_the_clock_starts_at_the_line():
+    env = hotlap.RacerEnv()
+    obs, _ = env.reset(seed=11, options={"start": "random"})
+    driver = CasualDriver()
+    driver.begin(env.fleet, 0)
+    crossed_at = None
+    for tick in range(1, 9000):
+        before = obs[12]
+        obs, _, _, _, info = env.step(driver.act(obs[None])[0])
+        if obs[12] < before - 0.5:
+            if crossed_at is not None:
+                break
+            crossed_at = tick
+            assert "lapTime" not in info
+        assert crossed_at is not None or (info["lap"], info["checkpoint"]) == (1, 0)
+    assert info["lapTime"] == pytest.approx((tick - crossed_at) / 60.0, abs=1.1 / 60.0)
+    assert info["lap"] == 2
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31, 2**63, 2**64 - 1, 2**64, 2**200 + 3])
+def test_seeds_of_any_size(seed):
+    options = {"start": "random"}
+    one, other = hotlap.RacerEnv(), hotlap.RacerEnv()
+    np.testing.assert_array_equal(one.reset(seed=seed, options=options)[0], other.reset(seed=seed, options=options)[0])
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "1"])
+def test_other_seeds_are_refused(seed):
+    with pytest.raises(gym.error.Error, match=r"[Ss]eed"):
+        hotlap.RacerEnv().reset(seed=seed)
+
+
+def test_without_a_seed_two_environments_differ():
+    options = {"start": "random"}
+    assert not np.array_equal(hotlap.RacerEnv().reset(options=options)[0], hotlap.RacerEnv().reset(options=options)[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"start": "pit"}, "start must be 'line' or 'random', got 'pit'"),
+        ({"start": 1}, "start must be"),
+        ({"strat": "random"}, "unknown key 'strat'"),
+        ("random", "options must be a dict"),
+    ],
+)
+def test_bad_options_are_refused_and_the_world_stands_still(options, words):
+    env = make()
+    env.step(GAS)
+    before = env.get_state()
+    with pytest.raises(ConfigError, match=words):
+        env.reset(options=options)
+    assert_same_state(env.get_state(), before)
+
+
+# --- configuration ---
+
+
+def test_the_config_may_be_a_dict_or_a_file(tmp_path):
+    config = {"weights": {"progress": 3.0}, "episode": {"maxSteps": 9}}
+    path = tmp_path / "ai-config.json"
+    path.write_text(json.dumps(config))
+    for source in (config, path, str(path)):
+        settings = hotlap.RacerEnv(config=source).fleet.settings
+        assert (settings.weights.progress, settings.episode.max_steps) == (3.0, 9)
+    assert config == {"weights": {"progress": 3.0}, "episode": {"maxSteps": 9}}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"reward": {}}, "'reward'"),
+        ({"weights": {"speed": 1.0}}, "'speed'"),
+        ({"weights": {"progress": "much"}}, "progress must be a number"),
+        ({"weights": {"progress": math.nan}}, "progress must be finite"),
+        ({"episode": {"maxSteps": 1.5}}, "maxSteps must be a whole number"),
+        (7, "must be a mapping or a path"),
+    ],
+)
+def test_a_bad_config_is_refused_by_its_key(config, words):
+    with pytest.raises(ConfigError, match=words):
+        hotlap.RacerEnv(config=config)
+
+
+def test_a_missing_config_file_is_a_file_not_found_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.json: no such settings file"):
+        hotlap.RacerEnv(config=tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("track_id", ["track-1", "", "../track-01", "TRACK-01", None, 1, ["track-01"]])
+def test_an_unknown_track_is_refused(track_id):
+    with pytest.raises(UnknownTrackError, match="is not known"):
+        hotlap.RacerEnv(track_id)
+
+
+# --- checkers ---
+
+
+def test_gymnasium_finds_nothing_to_complain_about():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(gym.make("hotlap/Racer-v0", render_mode="rgb_array").unwrapped)
+
+
+def test_gymnasium_finds_nothing_to_complain_about_while_driving():
+    # `make` wraps the environment in a checker that looks at the first reset, step and render.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gym.make("hotlap/Racer-v0", render_mode="rgb_array", config={"episode": {"maxSteps": 20}})
+        env.reset(seed=1)
+        for _ in range(20):
+            *_, truncated, _ = env.step(env.action_space.sample())
+        assert truncated
+        env.render()
+        env.reset()
+        env.close()
+
+
+def test_stable_baselines_only_recommends_symmetric_actions():
+    from stable_baselines3.common.env_checker import check_env as check_for_sb3
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_for_sb3(hotlap.RacerEnv(), warn=True)
+    assert all("symmetric" in str(warning.message) for warning in caught)
+    assert len(caught) <= 1
+
+
+def test_twins_see_the_same():
+    config = {"episode": {"maxSteps": 150}}
+    one, other = (rollout(hotlap.RacerEnv(config=config), 600) for _ in range(2))
+    assert len(one) > 604
+    assert data_equivalence(one, other, exact=True)
+
+
+def test_a_hundred_random_episodes_stay_in_the_space():
+    env = hotlap.RacerEnv(config={"episode": {"maxSteps": 60}, "weights": ALL_TERMS})
+    env.action_space.seed(0)
+    for episode in range(100):
+        obs, _ = env.reset(seed=episode, options={"start": "random" if episode % 2 else "line"})
+        ended = False
+        while not ended:
+            assert env.observation_space.contains(obs)
+            obs, reward, terminated, truncated, info = env.step(env.action_space.sample())
+            assert math.isfinite(reward)
+            assert all(math.isfinite(value) for value in info.values())
+            ended = terminated or truncated
+        assert env.observation_space.contains(obs)
+
+
+# --- snapshots ---
+
+
+def test_a_snapshot_goes_on_bit_for_bit_in_another_environment():
+    env = hotlap.RacerEnv(config={"episode": {"maxSteps": 150}})
+    rollout(env, 100)
+    state = env.get_state()
+    other = hotlap.RacerEnv(config={"episode": {"maxSteps": 150}})
+    other.set_state(copy.deepcopy(state))
+    assert_same_state(other.get_state(), state)
+    for tick in range(200):
+        action = [math.sin(tick / 9.0), 0.7, 0.0]
+        assert data_equivalence(env.step(action), other.step(action), exact=True)
+    options = {"start": "random"}
+    assert data_equivalence(env.reset(options=options), other.reset(options=options), exact=True)
+
+
+def test_a_snapshot_is_arrays_and_refuses_another_track():
+    env = make()
+    assert all(isinstance(column, np.ndarray) and column.dtype.kind in "fiu" for column in env.get_state().values())
+    long_way = hotlap.RacerEnv("track-02")
+    long_way.reset(seed=0)
+    state = long_way.get_state()
+    state["node"][:] = long_way.fleet.tracks[0].nodes.num_nodes - 1
+    before = env.get_state()
+    with pytest.raises(HotlapError, match="another track"):
+        env.set_state(state)
+    assert_same_state(env.get_state(), before)
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_its_own_way(clone):
+    env = make()
+    for _ in range(30):
+        env.step(GAS)
+    twin = clone(env)
+    assert_same_state(twin.get_state(), env.get_state())
+    here = env.get_state()
+    assert data_equivalence(twin.step(GAS), clone(env).step(GAS), exact=True)
+    assert_same_state(env.get_state(), here)
+    assert data_equivalence(env.step(GAS)[0], twin._batch.obs[0], exact=True)
+    assert data_equivalence(env.step(BRAKE), twin.step(BRAKE), exact=True)

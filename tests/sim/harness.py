@@ -1,0 +1,408 @@
+"""What the simulator's tests share: kernels wrapped so that Python can call them over arrays, and small worlds.
+
+The wrappers are entry points like the package's own, so they too are compiled once and kept on disk.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from shapely import Polygon
+
+from hotlap.drivers.casual import CasualDriver, CasualHabits
+from hotlap.sim import batch_cpu
+from hotlap.sim.batch_cpu import step_car
+from hotlap.sim.chance import uniform
+from hotlap.sim.compiling import entry_point
+from hotlap.sim.laps import crossing_share
+from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
+from hotlap.sim.rays import cast
+from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, reward_terms
+from hotlap.sim.ribbon import RibbonNodes, Ribbons, arc_length, locate, pack_ribbons, place
+from hotlap.sim.tyres import tyre_force
+from hotlap.sim.vehicle import Body, CarParameters, advance, body_rates, car_record
+from hotlap.sim.world import STATE_DTYPE
+from hotlap.tracks.generator import generate
+from hotlap.tracks.geometry import Centreline, build_nodes, wall_lines
+from hotlap.tracks.registry import load_track
+
+F = np.float32
+BUILT_IN = ("track-01", "track-02", "track-03")
+GRAVITY_MPS2 = 9.81
+CAR = CarParameters()
+
+# Columns of a free drive's trace: the pose, then the body's.
+X, Y, YAW = 0, 1, 2
+FORWARD, LEFT, YAW_RATE, STEER, THROTTLE, BRAKE, SHIFT = (3 + column for column in range(len(Body._fields)))
+
+
+# --- kernels over arrays ---
+
+
+@entry_point()
+def sin_cos_of(x, sines, cosines):
+    """Fill `sines` and `cosines` for every angle of `x`."""
+    for i in range(x.shape[0]):
+        sines[i], cosines[i] = sin_cos(x[i])
+
+
+@entry_point()
+def arc_tangent_of(y, x, angles):
+    """Fill `angles` for every vector."""
+    for i in range(x.shape[0]):
+        angles[i] = arc_tangent(y[i], x[i])
+
+
+@entry_point()
+def wrap_mix_clamp(angles, wrapped, mixed, clamped):
+    """Fill the three outputs from `angles`; mixed goes from 2 to the angle by a quarter, clamped is in [-1, 1]."""
+    for i in range(angles.shape[0]):
+        wrapped[i] = wrap_angle(angles[i])
+        mixed[i] = mix(np.float32(2.0), angles[i], np.float32(0.25))
+        clamped[i] = clamp(angles[i], np.float32(-1.0), np.float32(1.0))
+
+
+@entry_point()
+def tyre_forces(demand_n, slip, grip_n, stiffness, along_n, across_n):
+    """Fill both forces for every row."""
+    for i in range(slip.shape[0]):
+        along_n[i], across_n[i] = tyre_force(demand_n[i], slip[i], grip_n[i], stiffness[i])
+
+
+@entry_point()
+def drive_freely(trace, commands, grip, resistance_mps2, cars):
+    """Fill `trace` (ticks + 1, 10) from its first row on, with no track around the car."""
+    for tick in range(commands.shape[0]):
+        row = trace[tick]
+        pose, body = advance(
+            (row[0], row[1], row[2]),
+            (row[3], row[4], row[5], row[6], row[7], row[8], row[9]),
+            (commands[tick, 0], commands[tick, 1], commands[tick, 2]),
+            grip,
+            resistance_mps2,
+            cars[0],
+        )
+        after = trace[tick + 1]
+        after[0], after[1], after[2] = pose
+        after[3], after[4], after[5], after[6], after[7], after[8], after[9] = body
+
+
+@entry_point()
+def rates_of(body, command, grip, resistance_mps2, cars, rates):
+    """Fill the seven rates of one body."""
+    out = body_rates(
+        (body[0], body[1], body[2], body[3], body[4], body[5], body[6]),
+        (command[0], command[1], command[2]),
+        grip,
+        resistance_mps2,
+        cars[0],
+    )
+    rates[0], rates[1], rates[2], rates[3], rates[4], rates[5], rates[6] = out
+
+
+@entry_point()
+def locate_points(ribbons, track, from_node, x, y, node, share, left_m, arc_m):
+    """Fill where every point is, each searched from its own node."""
+    tracks, nodes, _ = ribbons
+    for i in range(x.shape[0]):
+        node[i], share[i], left_m[i] = locate(tracks[track], nodes, from_node[i], x[i], y[i])
+        arc_m[i] = arc_length(tracks[track], node[i], share[i])
+
+
+@entry_point()
+def place_points(ribbons, track, node, share, left_m, x, y):
+    """Fill the world positions of points on the ribbon."""
+    tracks, nodes, _ = ribbons
+    for i in range(node.shape[0]):
+        x[i], y[i] = place(tracks[track], nodes, node[i], share[i], left_m[i])
+
+
+@entry_point()
+def cast_rays(ribbons, track, node, x, y, dx, dy, distance_m):
+    """Fill the distance to the wall of every ray."""
+    tracks, _, portals = ribbons
+    for i in range(node.shape[0]):
+        distance_m[i] = cast(tracks[track], portals, node[i], x[i], y[i], dx[i], dy[i])
+
+
+@entry_point()
+def crossing_shares(gate_m, from_m, to_m, moved_m, length_m, shares):
+    """Fill the crossing share of every row."""
+    for i in range(gate_m.shape[0]):
+        shares[i] = crossing_share(gate_m[i], from_m[i], to_m[i], moved_m[i], length_m)
+
+
+@entry_point()
+def terms_of(rules, moved_share, speed_share, is_still, touches_wall, is_off_road, terms):
+    """Fill the six reward terms of one tick."""
+    out = reward_terms(rules[0], moved_share, speed_share, is_still, touches_wall, is_off_road)
+    terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = out
+
+
+@entry_point()
+def uniforms(seeds, episodes, draws, values):
+    """Fill the draw of every row."""
+    for i in range(seeds.shape[0]):
+        values[i] = uniform(seeds[i], episodes[i], draws[i])
+
+
+@entry_point()
+def play(actions, ribbons, cars, rules, batch, autoreset, trace):
+    """Step every car through `actions` (ticks, cars, 3); `trace` (ticks, cars) keeps the state after each tick."""
+    for tick in range(actions.shape[0]):
+        for i in range(actions.shape[1]):
+            step_car(i, actions[tick], ribbons, cars, rules, batch, autoreset)
+            trace[tick, i] = batch.states[i]
+
+
+# --- worlds ---
+
+
+def make_rules(**changes) -> np.ndarray:
+    """The contract's default rules, changed where asked."""
+    values = {
+        "progress": 1.0,
+        "speed_bonus": 0.0,
+        "wall_penalty": -0.002,
+        "off_track_penalty": -0.001,
+        "backward_penalty": 0.0,
+        "stillness_penalty": -0.001,
+        "stillness_speed_mps": 2.0,
+        "max_ticks": 2**31 - 1,
+        "stillness_ticks": 2**31 - 1,
+        "num_gates": 30,
+        "start": START_ON_LINE,
+    }
+    rules = np.zeros(1, RULES_DTYPE)
+    for name, value in (values | changes).items():
+        rules[name] = value
+    return rules
+
+
+class Place(NamedTuple):
+    """A track by name and nodes, as drivers want it."""
+
+    nodes: RibbonNodes
+
+
+class World:
+    """Cars on tracks, with everything in the open: what a fleet is, for tests that set states by hand."""
+
+    def __init__(
+        self, tracks: Sequence[RibbonNodes], num_cars: int = 1, *, car: np.ndarray | None = None, **rules
+    ) -> None:
+        self.tracks = tuple(Place(nodes) for nodes in tracks)
+        self.num_cars = num_cars
+        self.ribbons = pack_ribbons(tracks, [np.full(nodes.num_nodes, 15.0) for nodes in tracks])
+        self.cars = car_record() if car is None else car
+        self.rules = make_rules(**rules)
+        self.batch = batch_cpu.make_batch(num_cars)
+        self.states["track"] = np.arange(num_cars) % len(tracks)
+        self.states["seed"] = np.arange(num_cars)
+        self.reset()
+
+    @property
+    def states(self) -> np.ndarray:
+        return self.batch.states
+
+    @property
+    def infos(self) -> np.ndarray:
+        return self.batch.infos
+
+    def reset(self) -> None:
+        batch_cpu.reset_cars(np.ones(self.num_cars, np.bool_), self.ribbons, self.cars, self.rules, self.batch)
+
+    def step(self, actions, autoreset: bool = False, num_threads: int = 1) -> None:
+        # A copy, since a read-only array would be compiled for anew.
+        actions = np.broadcast_to(np.asarray(actions, F), (self.num_cars, 3)).copy()
+        world = (self.ribbons, self.cars, self.rules)
+        assert batch_cpu.step(actions, world, self.batch, autoreset, num_threads) == batch_cpu.ALL_FINE
+
+    def play(self, actions: np.ndarray, autoreset: bool = False) -> np.ndarray:
+        """Drive through (ticks, cars, 3) actions; the states after every tick, (ticks, cars)."""
+        trace = np.zeros(actions.shape[:2], STATE_DTYPE)
+        play(np.ascontiguousarray(actions, F), self.ribbons, self.cars, self.rules, self.batch, autoreset, trace)
+        return trace
+
+    def put(self, *, arc_m: float, left_m: float = 0.0, car: int = 0, turn_rad: float = 0.0, speed_mps=0.0) -> None:
+        """Move a car to a place on the lap, heading `turn_rad` left of the road; gates and clock stay as they are."""
+        nodes = self.tracks[self.states["track"][car]].nodes
+        steps = (arc_m % nodes.length_m) / nodes.step_m
+        node = min(int(steps), nodes.num_nodes - 1)
+        me = self.states[car]
+        me["node"], me["share"] = node, steps - node
+        me["x_m"], me["y_m"] = place_on(self.ribbons, int(me["track"]), node, float(me["share"]), left_m)
+        me["lateral_m"], me["arc_m"] = left_m, (F(node) + me["share"]) * F(nodes.step_m)
+        me["yaw_rad"] = np.angle(np.exp(1j * (heading_at(nodes, node, float(me["share"])) + turn_rad)))
+        me["forward_mps"], me["left_mps"], me["yaw_radps"] = speed_mps, 0.0, 0.0
+        me["steer"], me["throttle"], me["brake"], me["shift_n"] = 0.0, 0.0, 0.0, 0.0
+
+
+def heading_at(nodes: RibbonNodes, node: int, share: float = 0.0) -> float:
+    """Direction of travel on the centreline."""
+    after = (node + 1) % nodes.num_nodes
+    along_x = (1.0 - share) * nodes.tangent_x[node] + share * nodes.tangent_x[after]
+    along_y = (1.0 - share) * nodes.tangent_y[node] + share * nodes.tangent_y[after]
+    return float(np.arctan2(along_y, along_x))
+
+
+def place_on(ribbons: Ribbons, track: int, node: int, share: float, left_m: float) -> tuple[np.float32, np.float32]:
+    """World position of one point on a ribbon."""
+    x, y = np.zeros(1, F), np.zeros(1, F)
+    place_points(ribbons, track, np.array([node]), np.array([share], F), np.array([left_m], F), x, y)
+    return x[0], y[0]
+
+
+# --- tracks ---
+
+
+def oval(radius_m: float = 60.0, straight_m: float = 300.0, half_width_m: float = 6.0) -> Centreline:
+    """Two straights joined by half circles, anticlockwise, starting in the middle of the lower straight."""
+    along = np.arange(-straight_m / 2, straight_m / 2, 2.0)
+    turn = np.arange(0.0, np.pi, 2.0 / radius_m)
+    x = [along, straight_m / 2 + radius_m * np.sin(turn), -along, -straight_m / 2 - radius_m * np.sin(turn)]
+    y = [0 * along, radius_m - radius_m * np.cos(turn), 2 * radius_m + 0 * along, radius_m + radius_m * np.cos(turn)]
+    middle = along.size // 2
+    return line(np.roll(np.concatenate(x), -middle), np.roll(np.concatenate(y), -middle), half_width_m)
+
+
+def eight(size_m: float = 150.0, half_width_m: float = 5.0) -> Centreline:
+    """A figure of eight: one road passes over the other in its middle."""
+    angle = np.arange(300) * 2.0 * np.pi / 300
+    return line(size_m * np.sin(angle), size_m * np.sin(angle) * np.cos(angle), half_width_m)
+
+
+def line(x: np.ndarray, y: np.ndarray, half_width_m: float) -> Centreline:
+    """A centreline of even width."""
+    width = np.full(len(x), half_width_m)
+    return Centreline(np.asarray(x, np.float64), np.asarray(y, np.float64), width, width.copy())
+
+
+@lru_cache(maxsize=256)
+def nodes_of(name: str | int) -> RibbonNodes:
+    """The nodes of a built-in track by id, of a generated one by seed, or of `oval` and `eight`."""
+    if isinstance(name, int):
+        return build_nodes(generate(name))
+    if name in ("oval", "eight"):
+        return build_nodes(oval() if name == "oval" else eight())
+    return load_track(name).nodes
+
+
+def drivable_area(nodes: RibbonNodes) -> Polygon:
+    """What lies between the walls of a track that does not cross itself, for a judge who knows no ribbon."""
+    walls = sorted((Polygon(wall) for wall in wall_lines(nodes)), key=lambda polygon: polygon.area)
+    area = Polygon(walls[1].exterior, [walls[0].exterior])
+    assert area.is_valid, "the walls cross; this judge cannot tell inside from outside"
+    return area
+
+
+# --- driving laps ---
+
+
+def steady_driver(world: "World", **habits: float) -> CasualDriver:
+    """A driver who follows the centreline without delay or tremble, so that a lap is a function of its start."""
+    calm = {"reaction_s": 0.0, "steer_tremble": 0.0, "pedal_tremble": 0.0}
+    driver = CasualDriver(CasualHabits(**(calm | habits)))
+    driver.begin(world, seed=0)  # type: ignore[arg-type]
+    return driver
+
+
+def drive_laps(world: "World", num_laps: int, most_ticks: int = 12_000, **habits: float) -> list[tuple[float, bool]]:
+    """(lap time, clean) of the first car's next laps."""
+    driver = steady_driver(world, **habits)
+    laps: list[tuple[float, bool]] = []
+    for _ in range(most_ticks):
+        world.step(driver.act(world.batch.obs))
+        info = world.infos[0]
+        if not np.isnan(info["lapTime"]):
+            laps.append((float(info["lapTime"]), bool(info["lapClean"])))
+        if len(laps) == num_laps:
+            return laps
+    raise AssertionError(f"only {len(laps)} of {num_laps} laps in {most_ticks} ticks")
+
+
+# --- free drives ---
+
+
+def free_drive(
+    commands: np.ndarray,
+    *,
+    grip: float = 1.0,
+    resistance_mps2: float | None = None,
+    cars: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+    **body: float,
+) -> np.ndarray:
+    """Drive on an endless plain through (ticks, 3) commands; the trace (ticks + 1, 10) of pose and body.
+
+    `start` is a row of another trace; columns of the body may be given by name instead.
+    """
+    trace = np.zeros((len(commands) + 1, 3 + len(Body._fields)), F)
+    if start is not None:
+        trace[0] = start
+    for name, value in body.items():
+        trace[0, 3 + Body._fields.index(name)] = value
+    resistance = CAR.rolling_mps2 if resistance_mps2 is None else resistance_mps2
+    drive_freely(
+        trace, np.ascontiguousarray(commands, F), F(grip), F(resistance), car_record() if cars is None else cars
+    )
+    return trace
+
+
+def hold(seconds: float, steer: float = 0.0, throttle: float = 0.0, brake: float = 0.0) -> np.ndarray:
+    """The same command for a while: (ticks, 3)."""
+    return np.tile(np.array([steer, throttle, brake], F), (round(seconds * 60), 1))
+
+
+def warm_up() -> None:
+    """Compile every wrapper with the types the tests use, before anyone's clock runs."""
+    floats, ints = np.zeros(1, F), np.zeros(1, np.int64)
+    sin_cos_of(floats, floats.copy(), floats.copy())
+    arc_tangent_of(floats, floats, floats.copy())
+    wrap_mix_clamp(floats, floats.copy(), floats.copy(), floats.copy())
+    tyre_forces(floats, floats, np.ones(1, F), floats, floats.copy(), floats.copy())
+    crossing_shares(floats, floats, floats, floats, F(1.0), floats.copy())
+    uniforms(np.zeros(1, np.uint64), ints, ints, floats.copy())
+    terms_of(make_rules(), F(0.0), F(0.0), False, False, False, np.zeros(6, F))
+    free_drive(hold(0.1))
+    body_rates_at()
+    world = World([nodes_of("oval")])
+    world.play(np.zeros((1, 1, 3), F))
+    world.put(arc_m=1.0)
+    locate_on(world.ribbons, 0, np.zeros(1, np.int64), floats, floats)
+    rays_on(world.ribbons, 0, np.zeros(1, np.int64), floats, floats, np.ones(1), np.zeros(1))
+
+
+def body_rates_at(
+    command: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    *,
+    grip: float = 1.0,
+    resistance_mps2: float = 0.0,
+    cars: np.ndarray | None = None,
+    **body: float,
+) -> Body:
+    """The seven rates at one state."""
+    values = np.array([body.get(name, 0.0) for name in Body._fields], F)
+    rates = np.zeros(len(Body._fields), F)
+    rates_of(values, np.array(command, F), F(grip), F(resistance_mps2), car_record() if cars is None else cars, rates)
+    return Body(*(float(rate) for rate in rates))
+
+
+def locate_on(
+    ribbons: Ribbons, track: int, from_node: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Node, share, metres left and arc length of every point."""
+    size = len(from_node)
+    node, share, left_m, arc_m = np.zeros(size, np.int64), np.zeros(size, F), np.zeros(size, F), np.zeros(size, F)
+    locate_points(ribbons, track, from_node.astype(np.int64), x.astype(F), y.astype(F), node, share, left_m, arc_m)
+    return node, share, left_m, arc_m
+
+
+def rays_on(
+    ribbons: Ribbons, track: int, node: np.ndarray, x: np.ndarray, y: np.ndarray, dx: np.ndarray, dy: np.ndarray
+) -> np.ndarray:
+    """Distance to the wall of every ray."""
+    distance_m = np.zeros(len(node), F)
+    cast_rays(ribbons, track, node.astype(np.int64), x.astype(F), y.astype(F), dx.astype(F), dy.astype(F), distance_m)
+    return distance_m

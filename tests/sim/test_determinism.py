@@ -1,0 +1,255 @@
+"""The same bits: from the same seed, alone or in a batch, on any number of threads, after a snapshot, on any CPU."""
+
+import ast
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from harness import F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hotlap.sim
+from hotlap.envs.racer import RacerEnv
+from hotlap.envs.racer_vector import RacerVectorEnv
+from hotlap.sim import batch_cpu, laps, maths, rays, rewards, ribbon, tyres, vehicle, world
+
+SIM = Path(hotlap.sim.__file__).parent
+CONFIG = {"episode": {"start": "random", "maxSteps": 700, "stillnessTimeoutTicks": 90}}
+NUM_CARS = 4
+
+
+def reflexes(obs: np.ndarray, tick: int) -> np.ndarray:
+    """Steer for the open side, with some mischief: cars that lap, crash, stand and start again."""
+    actions = np.zeros((len(obs), 3), F)
+    actions[:, 0] = np.clip(3.0 * (obs[:, 2] + obs[:, 3] - obs[:, 5] - obs[:, 6]), -1.0, 1.0)
+    actions[:, 1] = np.clip(3.0 * obs[:, 4] + 0.3 - obs[:, 9], 0.0, 1.0)
+    actions[:, 2] = np.clip(obs[:, 9] - 2.0 * obs[:, 4] - 0.2, 0.0, 1.0)
+    if tick % 500 > 400:
+        actions[:, 1:] = (0.0, 1.0)
+    return actions
+
+
+def digest_of_a_drive(num_threads: int, seed: int = 11, num_cars: int = 33, num_ticks: int = 400) -> str:
+    """Everything a batch did, as one number."""
+    env = RacerVectorEnv(num_cars, ["track-01", "track-03"], CONFIG, num_threads=num_threads)
+    obs, _ = env.reset(seed=seed)
+    digest = hashlib.sha256(obs.tobytes())
+    for tick in range(num_ticks):
+        obs, rewards_, terminated, truncated, _ = env.step(reflexes(obs, tick))
+        for array in (obs, rewards_, terminated, truncated, *env.get_state().values()):
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
+    first, again, other = digest_of_a_drive(1), digest_of_a_drive(1), digest_of_a_drive(1, seed=12)
+    assert first == again
+    assert first != other
+
+
+def test_a_car_of_a_batch_is_the_single_environment_for_ten_thousand_ticks_and_through_its_resets():
+    batch = RacerVectorEnv(NUM_CARS, "track-01", CONFIG)
+    singles = [RacerEnv("track-01", CONFIG) for _ in range(NUM_CARS)]
+    obs, _ = batch.reset(seed=5)
+    own = np.stack([env.reset(seed=5 + car)[0] for car, env in enumerate(singles)])
+    assert np.array_equal(obs, own)
+    num_ends = 0
+    for tick in range(10_000):
+        actions = reflexes(obs, tick)
+        obs, rewards_, terminated, truncated, info = batch.step(actions)
+        for car, env in enumerate(singles):
+            own[car], reward, is_terminated, is_truncated, _ = env.step(actions[car])
+            assert (reward, is_terminated, is_truncated) == (rewards_[car], terminated[car], truncated[car])
+            if is_terminated or is_truncated:
+                num_ends += 1
+                assert np.array_equal(info["final_obs"][car], own[car])
+                own[car], _ = env.reset()
+        assert np.array_equal(obs, own)
+    assert num_ends > 10 * NUM_CARS
+
+
+def test_one_two_and_three_threads_give_the_same_bits():
+    code = (
+        "import test_determinism as t\n"
+        "from hotlap.sim.batch_cpu import MAX_THREADS\n"
+        "print(MAX_THREADS, *(t.digest_of_a_drive(k) for k in (1, 2, 3)))"
+    )
+    paths = [str(Path(__file__).parent), str(SIM.parent.parent), os.environ.get("PYTHONPATH", "")]
+    environ = {**os.environ, "NUMBA_NUM_THREADS": "3", "PYTHONPATH": os.pathsep.join(paths)}
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
+    max_threads, *digests = answer.stdout.split()
+    assert max_threads == "3"
+    assert len(digests) == 3
+    assert set(digests) == {digest_of_a_drive(1)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 900))
+def test_from_a_snapshot_at_any_tick_the_world_goes_on_bit_for_bit(tick_of_snapshot):
+    env = RacerVectorEnv(NUM_CARS, "track-01", CONFIG, num_threads=1)
+    obs, _ = env.reset(seed=3)
+    for tick in range(tick_of_snapshot):
+        obs, *_ = env.step(reflexes(obs, tick))
+    state = env.get_state()
+    copy = RacerVectorEnv(NUM_CARS, "track-01", CONFIG, num_threads=1)
+    copy.reset(seed=999)
+    copy.set_state(state)
+    for tick in range(tick_of_snapshot, tick_of_snapshot + 120):
+        actions = reflexes(obs, tick)
+        obs, rewards_, *_ = env.step(actions)
+        copied_obs, copied_rewards, *_ = copy.step(actions)
+        assert np.array_equal(obs, copied_obs)
+        assert np.array_equal(rewards_, copied_rewards)
+    before, after = env.get_state(), copy.get_state()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+# --- nothing that differs between machines ---
+
+# What a kernel may call by name or as an attribute, besides other kernels and the float32 and uint64 constructors.
+PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U"}
+DECORATORS = {"kernel", "entry_point"}
+# Works on float64 outside the tick: square roots and the like only, so still the same everywhere.
+FLOAT64_ON_PURPOSE = {"profile.py"}
+
+
+def decorator_name(node: ast.expr) -> str:
+    target = node.func if isinstance(node, ast.Call) else node
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def kernels_in(source: str) -> list[ast.FunctionDef]:
+    return [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and DECORATORS & {decorator_name(one) for one in node.decorator_list}
+    ]
+
+
+def foreign_calls(source: str, kernel_names: set[str]) -> list[str]:
+    """Calls inside kernels that are neither plain arithmetic nor another kernel."""
+    found = []
+    for kernel in kernels_in(source):
+        for node in ast.walk(kernel):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+                found.append(f"{kernel.name}:{node.lineno}: power")
+            if isinstance(node, ast.Call) and node not in kernel.decorator_list:
+                name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+                if name not in PLAIN | kernel_names:
+                    found.append(f"{kernel.name}:{node.lineno}: {name}")
+    return found
+
+
+def loose_numbers(source: str) -> list[str]:
+    """Fractional literals inside kernels: they are float64 and drag float32 along."""
+    found = []
+    for kernel in kernels_in(source):
+        wrapped = {id(arg) for node in ast.walk(kernel) if isinstance(node, ast.Call) for arg in node.args}
+        found += [
+            f"{kernel.name}:{node.lineno}: {node.value}"
+            for node in ast.walk(kernel)
+            if isinstance(node, ast.Constant) and isinstance(node.value, float) and id(node) not in wrapped
+        ]
+    return found
+
+
+def sources() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in SIM.glob("*.py") if "cuda" not in path.name}
+
+
+def test_kernels_call_nothing_of_the_platforms_math():
+    names = {kernel.name for source in sources().values() for kernel in kernels_in(source)}
+    assert len(names) > 30
+    assert {path: foreign_calls(source, names) for path, source in sources().items()} == {
+        path: [] for path in sources()
+    }
+
+
+def test_kernels_hold_no_float64_literal():
+    assert {path: loose_numbers(source) for path, source in sources().items() if path not in FLOAT64_ON_PURPOSE} == {
+        path: [] for path in sources() if path not in FLOAT64_ON_PURPOSE
+    }
+
+
+@pytest.mark.parametrize(
+    "body", ["math.sin(x)", "np.exp(x)", "hypot(x, x)", "x ** 2", "np.float64(x)", "np.random.random()"]
+)
+def test_a_call_of_the_platforms_math_is_caught(body):
+    assert len(foreign_calls(f"@kernel\ndef f(x):\n    return {body}", {"f"})) == 1
+
+
+def test_a_loose_literal_is_caught():
+    assert len(loose_numbers("@kernel\ndef f(x):\n    return 0.5 * x + F(1.0)")) == 1
+
+
+def float64_variables(function) -> list[str]:
+    """Everything inside a compiled function that numba typed as float64, but for constants it turns into float32."""
+    found = []
+    for compiled in function.overloads.values():
+        found += [
+            f"{function.__name__}.{name}: {kind}"
+            for name, kind in compiled.type_annotation.typemap.items()
+            if "float64" in str(kind) and "load_attr" not in name
+        ]
+    return found
+
+
+def compile_afresh() -> list:
+    """Type and compile the tick's kernels anew: what is loaded from disk no longer knows its types."""
+    me = world.STATE_DTYPE, world.INFO_DTYPE
+    state, info = (numba.from_dtype(dtype) for dtype in me)
+    track, car, rules = (
+        numba.from_dtype(dtype) for dtype in (ribbon.TRACK_DTYPE, vehicle.CAR_DTYPE, rewards.RULES_DTYPE)
+    )
+    tracks, nodes, portals, cars = (
+        numba.types.Array(numba.from_dtype(dtype), 1, "C")
+        for dtype in (ribbon.TRACK_DTYPE, ribbon.NODE_DTYPE, ribbon.PORTAL_DTYPE, vehicle.CAR_DTYPE)
+    )
+    f4, i4 = numba.float32, numba.int32
+    action, obs = numba.types.Array(f4, 1, "C"), numba.types.Array(f4, 1, "C")
+    jobs = [
+        (world.tick, (state, action, tracks, nodes, portals, cars, rules, info)),
+        (world.observe, (state, tracks, nodes, portals, cars, obs)),
+        (world.begin_episode, (state, tracks, nodes, rules)),
+        (tyres.tyre_force, (f4, f4, f4, f4)),
+        (maths.sin_cos, (f4,)),
+        (maths.arc_tangent, (f4, f4)),
+        (rays.cast, (track, portals, i4, f4, f4, f4, f4)),
+        (ribbon.locate, (track, nodes, i4, f4, f4)),
+        (laps.crossing_share, (f4, f4, f4, f4, f4)),
+        (vehicle.body_rates, (numba.types.UniTuple(f4, 7), numba.types.UniTuple(f4, 3), f4, f4, car)),
+    ]
+    for function, signature in jobs:
+        function.compile(signature)
+    return [
+        value
+        for module in (batch_cpu, laps, maths, rays, rewards, ribbon, tyres, vehicle, world)
+        for value in vars(module).values()
+        if isinstance(value, numba.core.dispatcher.Dispatcher) and value.overloads
+    ]
+
+
+@pytest.mark.timeout(120)
+def test_no_float64_creeps_into_a_kernel():
+    functions = {function.__name__: function for function in compile_afresh()}
+    assert {"tick", "observe", "cast", "advance", "tyre_force", "count_gates", "meet_wall"} <= set(functions)
+    loaded = {"step_serial", "step_parallel", "reset_cars", "observe_cars"}
+    creeping = [
+        line for name, function in functions.items() if name not in loaded for line in float64_variables(function)
+    ]
+    assert creeping == []
+
+
+def test_a_creeping_float64_would_be_seen():
+    @numba.njit
+    def f(x):
+        return x * 0.5
+
+    f(F(1.0))
+    assert float64_variables(f) != []

@@ -1,0 +1,106 @@
+"""Our own sine, cosine and arc tangent against float64's."""
+
+import numpy as np
+import pytest
+from harness import F, arc_tangent_of, sin_cos_of, wrap_mix_clamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotlap.sim.maths import HALF_PI, PI, QUARTER_PI, TWO_PI
+
+SIN_COS_BOUND = 2e-7
+ARC_TANGENT_BOUND_RAD = 4e-7
+HALF_TURNS = np.arange(-63, 64) * (np.pi / 2)
+
+
+def sines_and_cosines(x) -> tuple[np.ndarray, np.ndarray]:
+    x = np.atleast_1d(np.asarray(x, F))
+    sines, cosines = np.zeros_like(x), np.zeros_like(x)
+    sin_cos_of(x, sines, cosines)
+    return sines, cosines
+
+
+def angles_of(y, x) -> np.ndarray:
+    y, x = np.broadcast_arrays(np.atleast_1d(np.asarray(y, F)), np.asarray(x, F))
+    angles = np.zeros(y.shape, F)
+    arc_tangent_of(np.ascontiguousarray(y), np.ascontiguousarray(x), angles)
+    return angles
+
+
+def turns_apart(a, b) -> np.ndarray:
+    """Angle between two directions: pi and -pi are the same one."""
+    return np.abs((a - b + np.pi) % (2 * np.pi) - np.pi)
+
+
+@pytest.mark.parametrize("reach_rad", [1e-3, 1.0, 7.0, 100.0])
+def test_sine_and_cosine_keep_their_bound_over_dense_ranges(reach_rad):
+    x = np.linspace(-reach_rad, reach_rad, 400_001).astype(F)
+    sines, cosines = sines_and_cosines(x)
+    assert np.abs(sines - np.sin(x.astype(np.float64))).max() < SIN_COS_BOUND
+    assert np.abs(cosines - np.cos(x.astype(np.float64))).max() < SIN_COS_BOUND
+
+
+def test_sine_and_cosine_keep_their_bound_around_every_quarter_turn():
+    x = (HALF_TURNS[:, None] + np.linspace(-1e-3, 1e-3, 101)).ravel().astype(F)
+    x = np.concatenate([x, np.nextafter(x, F(1e9)), np.nextafter(x, F(-1e9))])
+    x = x[np.abs(x) <= 100.0]
+    sines, cosines = sines_and_cosines(x)
+    assert np.abs(sines - np.sin(x.astype(np.float64))).max() < SIN_COS_BOUND
+    assert np.abs(cosines - np.cos(x.astype(np.float64))).max() < SIN_COS_BOUND
+
+
+def test_zero_has_the_sine_zero_and_the_cosine_one():
+    assert sines_and_cosines([0.0, -0.0]) == (pytest.approx([0.0, 0.0], abs=0.0), pytest.approx([1.0, 1.0], abs=0.0))
+
+
+@given(st.floats(-100.0, 100.0, width=32))
+def test_sine_is_odd_and_cosine_even_to_the_last_bit(x):
+    sines, cosines = sines_and_cosines([x, -x])
+    assert sines[0] == -sines[1]
+    assert cosines[0] == cosines[1]
+
+
+@pytest.mark.parametrize("length", [1e-30, 1e-3, 1.0, 1e4, 1e30])
+def test_arc_tangent_keeps_its_bound_in_every_direction(length):
+    direction = np.linspace(-np.pi, np.pi, 200_001)
+    y, x = (length * np.sin(direction)).astype(F), (length * np.cos(direction)).astype(F)
+    exact = np.arctan2(y.astype(np.float64), x.astype(np.float64))
+    assert turns_apart(angles_of(y, x).astype(np.float64), exact).max() < ARC_TANGENT_BOUND_RAD
+
+
+@pytest.mark.parametrize(
+    ("y", "x", "angle"),
+    [
+        (0.0, 0.0, 0.0),
+        (0.0, 1.0, 0.0),
+        (1.0, 1.0, QUARTER_PI),
+        (1.0, 0.0, HALF_PI),
+        (-1.0, 0.0, -HALF_PI),
+        (0.0, -1.0, PI),
+        (1.0, -1.0, F(0.75) * PI),
+        (-1.0, -1.0, F(-0.75) * PI),
+    ],
+)
+def test_arc_tangent_knows_the_compass(y, x, angle):
+    assert angles_of(y, x)[0] == pytest.approx(angle, abs=1.2e-7 * 3)
+
+
+@given(st.floats(-9.375, 9.375, width=32))
+def test_a_wrapped_angle_points_the_same_way_from_within_half_a_turn(angle):
+    wrapped, mixed, clamped = np.zeros(1, F), np.zeros(1, F), np.zeros(1, F)
+    wrap_mix_clamp(np.array([angle], F), wrapped, mixed, clamped)
+    assert abs(wrapped[0]) <= PI
+    assert turns_apart(float(wrapped[0]), angle) < 1e-6
+
+
+def test_angles_within_half_a_turn_are_left_alone():
+    angles = np.linspace(-np.pi, np.pi, 1001).astype(F)
+    wrapped, mixed, clamped = np.zeros_like(angles), np.zeros_like(angles), np.zeros_like(angles)
+    wrap_mix_clamp(angles, wrapped, mixed, clamped)
+    assert np.array_equal(wrapped, angles)
+    assert np.array_equal(clamped, np.clip(angles, -1.0, 1.0))
+    assert mixed == pytest.approx(2.0 + 0.25 * (angles - 2.0), abs=1e-6)
+
+
+def test_the_constants_are_pi():
+    assert [F(np.pi), F(2 * np.pi), F(np.pi / 2), F(np.pi / 4)] == [PI, TWO_PI, HALF_PI, QUARTER_PI]

@@ -1,0 +1,144 @@
+"""Places on the ribbon: there and back, over the seam, and along the lap."""
+
+import numpy as np
+import pytest
+from harness import BUILT_IN, F, World, heading_at, locate_on, nodes_of, place_on
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotlap.sim.ribbon import FAR_SPAN, MAX_WALK, NEAR_SPAN, pack_ribbons
+from hotlap.tracks.geometry import wall_lines
+
+WORLDS = {name: World([nodes_of(name)]) for name in (*BUILT_IN, "oval", "eight")}
+
+
+def find(world: World, x, y, from_node: int) -> tuple[int, float, float, float]:
+    node, share, left_m, arc_m = locate_on(world.ribbons, 0, np.array([from_node]), np.array([x], F), np.array([y], F))
+    return int(node[0]), float(share[0]), float(left_m[0]), float(arc_m[0])
+
+
+@settings(max_examples=300)
+@given(
+    name=st.sampled_from(sorted(WORLDS)),
+    where=st.floats(0.0, 1.0, exclude_max=True),
+    side=st.floats(-1.0, 1.0),
+    walk=st.integers(-30, 30),
+)
+def test_locate_finds_what_place_placed(name, where, side, walk):
+    world = WORLDS[name]
+    nodes = nodes_of(name)
+    node, share = divmod(where * nodes.num_nodes, 1.0)
+    node = int(node)
+    walls = nodes.wall_left_m if side > 0.0 else nodes.wall_right_m
+    left_m = side * min(walls[node], walls[(node + 1) % nodes.num_nodes])
+    x, y = place_on(world.ribbons, 0, node, share, left_m)
+    found_node, found_share, found_left_m, found_arc_m = find(world, x, y, (node + walk) % nodes.num_nodes)
+    steps = (found_node + found_share - node - share + nodes.num_nodes / 2) % nodes.num_nodes - nodes.num_nodes / 2
+    # The share is measured along the chord, placed along the curve: on the inside wall they differ by centimetres.
+    assert abs(steps) * nodes.step_m < 0.05
+    assert found_left_m == pytest.approx(left_m, abs=0.02)
+    assert found_arc_m == pytest.approx((found_node + found_share) * nodes.step_m, abs=1e-3)
+    back = place_on(world.ribbons, 0, found_node, found_share, found_left_m)
+    assert np.hypot(float(back[0] - x), float(back[1] - y)) < 0.05
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "oval", "eight"])
+def test_points_on_the_centreline_are_found_exactly(name):
+    world, nodes = WORLDS[name], nodes_of(name)
+    at = np.arange(nodes.num_nodes)
+    x, y = world.ribbons.nodes["x_m"], world.ribbons.nodes["y_m"]
+    node, share, left_m, arc_m = locate_on(world.ribbons, 0, at, x, y)
+    assert np.array_equal(node, at)
+    assert share.max() == 0.0
+    assert np.abs(left_m).max() == 0.0
+    assert arc_m == pytest.approx(at * nodes.step_m, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "eight"])
+def test_walking_a_lap_in_small_steps_passes_every_node_once_and_the_seam_both_ways(name):
+    world, nodes = WORLDS[name], nodes_of(name)
+    fine = np.arange(0.0, nodes.num_nodes, 0.23)
+    x = np.interp(fine, np.arange(nodes.num_nodes + 1), np.append(nodes.x_m, nodes.x_m[0]))
+    y = np.interp(fine, np.arange(nodes.num_nodes + 1), np.append(nodes.y_m, nodes.y_m[0]))
+    for order in (1, -1):
+        node, visited = 0, []
+        for px, py in zip(x[::order], y[::order], strict=True):
+            node = find(world, px, py, node)[0]
+            visited.append(node)
+        hops = np.diff(visited, append=visited[0])
+        hops[hops < -nodes.num_nodes / 2] += nodes.num_nodes
+        hops[hops > nodes.num_nodes / 2] -= nodes.num_nodes
+        assert set(visited) == set(range(nodes.num_nodes))
+        assert set(hops.tolist()) <= {0, order}
+
+
+def test_just_behind_the_line_is_the_end_of_the_lap_and_just_beyond_it_the_beginning():
+    world, nodes = WORLDS["track-01"], nodes_of("track-01")
+    heading = heading_at(nodes, 0)
+    along_x, along_y = np.cos(heading), np.sin(heading)
+    behind = find(world, nodes.x_m[0] - 0.3 * along_x, nodes.y_m[0] - 0.3 * along_y, 0)
+    beyond = find(world, nodes.x_m[0] + 0.3 * along_x, nodes.y_m[0] + 0.3 * along_y, nodes.num_nodes - 1)
+    assert behind[0] == nodes.num_nodes - 1
+    assert behind[3] == pytest.approx(nodes.length_m - 0.3, abs=2e-3)
+    assert beyond[0] == 0
+    assert beyond[3] == pytest.approx(0.3, abs=2e-3)
+
+
+def test_left_of_travel_is_positive():
+    world, nodes = WORLDS["oval"], nodes_of("oval")
+    heading = heading_at(nodes, 0)
+    left = find(world, nodes.x_m[0] - 3.0 * np.sin(heading), nodes.y_m[0] + 3.0 * np.cos(heading), 0)
+    assert left[2] == pytest.approx(3.0, abs=1e-3)
+
+
+def test_a_point_far_away_ends_the_search():
+    node, share, left_m, _ = find(WORLDS["track-01"], 1e7, -1e7, 5)
+    assert 0 <= node < nodes_of("track-01").num_nodes
+    assert 0.0 <= share <= 1.0
+    assert np.isfinite(left_m)
+    assert nodes_of("track-01").num_nodes > MAX_WALK
+
+
+def test_several_tracks_share_the_arrays_without_touching():
+    tracks = [nodes_of(name) for name in BUILT_IN]
+    packed = pack_ribbons(tracks, [np.full(nodes.num_nodes, 10.0) for nodes in tracks])
+    for index, nodes in enumerate(tracks):
+        alone = pack_ribbons([nodes], [np.full(nodes.num_nodes, 10.0)])
+        head = packed.tracks[index]
+        first, first_portal, count = int(head["first_node"]), int(head["first_portal"]), nodes.num_nodes
+        assert np.array_equal(packed.nodes[first : first + count], alone.nodes)
+        assert np.array_equal(packed.portals[first_portal - FAR_SPAN : first_portal + count + FAR_SPAN], alone.portals)
+        assert head["length_m"] == pytest.approx(nodes.length_m, rel=1e-6)
+        assert head["widest_wall_m"] == pytest.approx(max(nodes.wall_left_m.max(), nodes.wall_right_m.max()), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_portals_stand_on_the_walls_and_repeat_over_the_seam(name):
+    nodes, ribbons = nodes_of(name), WORLDS[name].ribbons
+    loop = ribbons.portals[FAR_SPAN : FAR_SPAN + nodes.num_nodes]
+    left, right = wall_lines(nodes)
+    assert np.stack([loop["left_x"], loop["left_y"]], axis=1) == pytest.approx(left, abs=2e-4)
+    assert np.stack([loop["right_x"], loop["right_y"]], axis=1) == pytest.approx(right, abs=2e-4)
+    assert np.array_equal(ribbons.portals[:FAR_SPAN], loop[-FAR_SPAN:])
+    assert np.array_equal(ribbons.portals[-FAR_SPAN:], loop[:FAR_SPAN])
+
+
+@pytest.mark.parametrize(("span", "column"), [(FAR_SPAN, "far_stray_m"), (NEAR_SPAN, "near_stray_m")])
+def test_no_wall_strays_farther_from_its_chord_than_the_portal_says(span, column):
+    from shapely import LineString, Point
+
+    nodes = nodes_of("track-03")
+    loop = WORLDS["track-03"].ribbons.portals[FAR_SPAN : FAR_SPAN + nodes.num_nodes]
+    for k in range(0, nodes.num_nodes, 7):
+        strays = []
+        for side in ("left", "right"):
+            wall = [
+                (
+                    float(loop[f"{side}_x"][(k + i) % nodes.num_nodes]),
+                    float(loop[f"{side}_y"][(k + i) % nodes.num_nodes]),
+                )
+                for i in range(span + 1)
+            ]
+            chord = LineString([wall[0], wall[-1]])
+            strays += [chord.distance(Point(point)) for point in wall]
+        assert max(strays) < loop[column][k] < max(strays) + 0.002

@@ -1,0 +1,139 @@
+"""Tracks by their ids: built in, generated, the user's own; and nothing else."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
+from hotlap.tracks import registry
+from hotlap.tracks.generator import generate
+from hotlap.tracks.registry import check_id, list_tracks, load_track, save_track, split_ids, user_folder
+
+BUILT_IN = ["track-01", "track-02", "track-03"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_the_built_in_tracks_have_names_and_characters():
+    entries = [entry for entry in list_tracks() if entry.source == "built-in"]
+    assert [entry.track_id for entry in entries] == BUILT_IN
+    assert len({entry.name for entry in entries}) == 3
+    assert all(entry.character for entry in entries)
+
+
+@pytest.mark.parametrize("track_id", BUILT_IN)
+def test_a_built_in_track_is_ready_to_drive(track_id):
+    track = load_track(track_id)
+    assert track.track_id == track_id
+    assert 500.0 < track.nodes.length_m < 5000.0
+    assert track.start_speed_mps.shape == track.nodes.x_m.shape
+    assert (track.start_speed_mps > 5.0).all()
+
+
+def test_a_track_is_built_once():
+    assert load_track("track-01") is load_track("track-01")
+
+
+def test_the_frozen_split_has_100_and_25_tracks_none_in_both():
+    train, test = split_ids("train"), split_ids("test")
+    assert (len(train), train[0], train[-1]) == (100, "train-000", "train-099")
+    assert (len(test), test[0], test[-1]) == (25, "test-000", "test-024")
+    files = [entry.path for entry in list_tracks() if entry.source in ("train", "test")]
+    assert len(set(files)) == 125
+    assert all(path.is_file() for path in files)
+    with pytest.raises(TrackError, match="split must be one of train, test, got 'valid'"):
+        split_ids("valid")
+
+
+def test_the_frozen_split_is_what_its_seeds_generate():
+    for track_id, seed in (("train-003", registry.TRAIN_SEEDS[3]), ("test-007", registry.TEST_SEEDS[7])):
+        made, kept = generate(seed), load_track(track_id).centreline
+        np.testing.assert_array_equal(made.x_m, kept.x_m)
+        np.testing.assert_array_equal(made.width_left_m, kept.width_left_m)
+
+
+@pytest.mark.parametrize("track_id", ["nope", "", "../track-01", "track-01.csv", "TRACK-01", "train-100", None, 7, [1]])
+def test_an_unknown_id_is_refused(track_id):
+    with pytest.raises(UnknownTrackError, match="is not known"):
+        load_track(track_id)
+
+
+def test_a_near_miss_is_helped():
+    with pytest.raises(UnknownTrackError, match="Did you mean 'track-01'"):
+        load_track("track-1")
+    with pytest.raises(UnknownTrackError, match="hotlap tracks list"):
+        load_track("zzzzzz")
+
+
+def test_an_unknown_track_is_a_lookup_and_a_value_error():
+    assert issubclass(UnknownTrackError, LookupError)
+    assert issubclass(UnknownTrackError, ValueError)
+
+
+def test_a_saved_track_is_found_and_replaced(home):
+    path = save_track("mine", generate(1), "first")
+    assert path == home / "tracks" / "mine.csv" == user_folder() / "mine.csv"
+    first = load_track("mine")
+    assert first.medals_s == {}
+    assert list_tracks()[-1].source == "yours"
+    save_track("mine", generate(2), "second")
+    os.utime(path, ns=(1, path.stat().st_mtime_ns + 1_000_000))  # clocks of some file systems are coarse
+    assert load_track("mine").nodes.length_m != first.nodes.length_m
+    path.unlink()
+    with pytest.raises(UnknownTrackError):
+        load_track("mine")
+
+
+@pytest.mark.parametrize("track_id", ["a", "0", "my-track_2", "x" * 64])
+def test_a_good_id_passes(track_id):
+    assert check_id(track_id) == track_id
+
+
+@pytest.mark.parametrize(
+    "track_id", ["", "-a", "_a", "A", "a b", "a.b", "a/b", "a\\b", "..", "a\n", "a\0", "é", "x" * 65, None, 3]
+)
+def test_a_bad_id_is_refused(track_id):
+    with pytest.raises(TrackError, match="use 1 to 64 lower-case letters"):
+        check_id(track_id)
+
+
+@pytest.mark.parametrize("track_id", ["track-01", "train-000", "test-024"])
+def test_an_id_of_ours_cannot_be_taken(track_id):
+    with pytest.raises(TrackError, match="belongs to a track of the package"):
+        save_track(track_id, generate(1), "")
+
+
+def test_a_folder_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "file"))
+    with pytest.raises(OutputFileError, match="Set HOTLAP_HOME to a writable folder"):
+        save_track("mine", generate(1), "")
+
+
+def test_without_hotlap_home_tracks_lie_in_the_users_home(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOTLAP_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert user_folder() == tmp_path / ".hotlap" / "tracks"
+
+
+def test_strangers_in_the_users_folder_are_not_listed(home):
+    folder = home / "tracks"
+    (folder / "folder.csv").mkdir(parents=True)
+    for name in ("track-01.csv", "Bad Name.csv", "notes.txt", ".hidden.csv"):
+        (folder / name).write_text("x")
+    assert [entry.track_id for entry in list_tracks() if entry.source == "yours"] == []
+
+
+def test_random_starts_can_be_saved_by_braking():
+    """The start speeds never fall faster from node to node than brakes with the whole grip can manage."""
+    track = load_track("track-01")
+    squared = track.start_speed_mps**2
+    braking_mps2 = (squared - np.roll(squared, -1)) / (2.0 * track.nodes.step_m)
+    assert braking_mps2.max() < 9.81
