@@ -16,6 +16,7 @@ EXPECTED = {
     "DriverError": ValueError,
     "InputFileError": FileNotFoundError,
     "OutputFileError": OSError,
+    "ReportError": ValueError,
 }
 
 

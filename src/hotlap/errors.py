@@ -47,3 +47,7 @@ class OutputFileError(HotlapError, OSError):
 
 class OptimalError(HotlapError, RuntimeError):
     """An optimal lap that could not be found or trusted."""
+
+
+class ReportError(HotlapError, ValueError):
+    """A lap and a reference that cannot be compared."""

@@ -11,6 +11,7 @@ from hotlap.cli.bench import bench_app
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
+from hotlap.cli.optimal import optimal
 from hotlap.cli.tracks import tracks_app
 from hotlap.errors import HotlapError
 
@@ -46,6 +47,7 @@ def _hotlap(
 
 app.command()(drive)
 app.command()(evaluate)
+app.command()(optimal)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")
 app.add_typer(bench_app, name="bench")

@@ -27,4 +27,10 @@ def make_driver(name: str) -> Driver:
         from hotlap.drivers.casual import CasualDriver
 
         return CasualDriver()
-    raise DriverError(f"driver {name!r:.80} is not known. Built in: casual.")
+    if name == "optimal":
+        try:
+            from hotlap.drivers.optimal import OptimalDriver
+        except ImportError:
+            raise DriverError("the optimal driver needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
+        return OptimalDriver()
+    raise DriverError(f"driver {name!r:.80} is not known. Built in: casual, optimal.")

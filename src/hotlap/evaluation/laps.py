@@ -35,12 +35,19 @@ class Evaluation:
     completion_rate: float
     clean_lap_rate: float | None
     mean_lap_time_sec: float | None
+    median_lap_time_sec: float | None
     best_lap_time_sec: float | None
     std_lap_time_sec: float | None
     standing_lap_time_sec: float | None
     gap_to_optimal: float | None
     wall_contacts_per_lap: float | None
     mean_reward: float
+
+    def against(self, optimal_lap_s: float) -> "Evaluation":
+        """The same, with the gap of the median clean flying lap to the track's optimal one."""
+        if self.median_lap_time_sec is None:
+            return self
+        return replace(self, gap_to_optimal=self.median_lap_time_sec / optimal_lap_s - 1.0)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain figures for JSON."""
@@ -96,7 +103,8 @@ def evaluate(
     fleet.reset(start=start)
     driver.begin(fleet, seed)
     counter = drive(driver, fleet, laps_wanted, progress)
-    return _summarise(counter, driver.name, track_id, start, seed, episodes, laps_wanted)
+    task: dict[str, Any] = {"driver": driver.name, "track": track_id, "start": start, "seed": seed, "episodes": episodes}
+    return Evaluation(**task, **_figures(counter, episodes, laps_wanted))
 
 
 def drive(driver: Driver, fleet: Fleet, laps_wanted: int, progress: Progress | None = None) -> LapCounter:
@@ -134,27 +142,22 @@ def measuring_fleet(track_id: str, num_cars: int) -> Fleet:
     return Fleet([track_id], settings, num_cars, suited_threads(num_cars))
 
 
-def _summarise(
-    counter: LapCounter, driver: str, track_id: str, start: str, seed: int, episodes: int, laps_wanted: int
-) -> Evaluation:
+def _figures(counter: LapCounter, episodes: int, laps_wanted: int) -> dict[str, Any]:
+    """What was measured; the lap numbered `laps_wanted` is the flying one."""
     flying = [lap for lap in counter.laps if lap.number == laps_wanted]
     standing_s = [lap.time_s for lap in counter.laps if lap.number < laps_wanted and lap.is_clean]
     clean_s = np.array([lap.time_s for lap in flying if lap.is_clean])
     num_laps = len(counter.laps)
-    return Evaluation(
-        driver=driver,
-        track=track_id,
-        start=start,
-        seed=seed,
-        episodes=episodes,
-        laps=num_laps,
-        completion_rate=len(flying) / episodes,
-        clean_lap_rate=sum(lap.is_clean for lap in counter.laps) / num_laps if num_laps else None,
-        mean_lap_time_sec=float(clean_s.mean()) if len(clean_s) else None,
-        best_lap_time_sec=float(clean_s.min()) if len(clean_s) else None,
-        std_lap_time_sec=float(clean_s.std()) if len(clean_s) else None,
-        standing_lap_time_sec=float(np.mean(standing_s)) if standing_s else None,
-        gap_to_optimal=None,
-        wall_contacts_per_lap=counter.wall_contacts / num_laps if num_laps else None,
-        mean_reward=float(counter.returns.mean()),
-    )
+    return {
+        "laps": num_laps,
+        "completion_rate": len(flying) / episodes,
+        "clean_lap_rate": sum(lap.is_clean for lap in counter.laps) / num_laps if num_laps else None,
+        "mean_lap_time_sec": float(clean_s.mean()) if len(clean_s) else None,
+        "median_lap_time_sec": float(np.median(clean_s)) if len(clean_s) else None,
+        "best_lap_time_sec": float(clean_s.min()) if len(clean_s) else None,
+        "std_lap_time_sec": float(clean_s.std()) if len(clean_s) else None,
+        "standing_lap_time_sec": float(np.mean(standing_s)) if standing_s else None,
+        "gap_to_optimal": None,
+        "wall_contacts_per_lap": counter.wall_contacts / num_laps if num_laps else None,
+        "mean_reward": float(counter.returns.mean()),
+    }

@@ -11,15 +11,25 @@ from hotlap.evaluation.laps import Lap, Progress, drive, measuring_fleet
 
 Floats = NDArray[np.float64]
 
+# Applied controls, as the car has them: what the hands and feet asked for arrives with the actuators' lag.
+_COLUMNS = ("x_m", "y_m", "arc_m", "lateral_m", "steer", "throttle", "brake")
+
 
 @dataclass(frozen=True)
 class Trace:
-    """A drive, one value per tick, and the laps in it."""
+    """A drive from the line, a value per tick from before the first to after the last, and the laps in it.
+
+    Row k is the car at k / 60 s. `lateral_m` is positive left of the centreline, `steer` positive to the right.
+    """
 
     x_m: Floats
     y_m: Floats
     speed_mps: Floats
-    arc_m: Floats
+    arc_m: Floats  # along the centreline, from 0 again on each lap
+    lateral_m: Floats
+    steer: Floats
+    throttle: Floats
+    brake: Floats
     laps: list[Lap]
 
 
@@ -29,17 +39,20 @@ class _Recorder:
     def __init__(self, driver: Driver) -> None:
         self.name = driver.name
         self._driver = driver
-        self.rows: list[tuple[float, float, float, float]] = []
+        self.rows: list[tuple[float, ...]] = []
 
     def begin(self, fleet: Fleet, seed: int) -> None:
         self._fleet = fleet
         self._driver.begin(fleet, seed)
 
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        self.note()
+        return self._driver.act(obs)
+
+    def note(self) -> None:
         car = self._fleet.states[0]
         speed_mps = float(np.hypot(car["forward_mps"], car["left_mps"]))
-        self.rows.append((float(car["x_m"]), float(car["y_m"]), speed_mps, float(car["arc_m"])))
-        return self._driver.act(obs)
+        self.rows.append((speed_mps, *(float(car[name]) for name in _COLUMNS)))
 
 
 def record_laps(
@@ -52,5 +65,6 @@ def record_laps(
     recorder = _Recorder(driver)
     recorder.begin(fleet, seed)
     counter = drive(recorder, fleet, num_laps, progress)
-    x_m, y_m, speed_mps, arc_m = np.array(recorder.rows).T
-    return Trace(x_m, y_m, speed_mps, arc_m, list(counter.laps))
+    recorder.note()
+    speed_mps, *columns = np.array(recorder.rows).T
+    return Trace(speed_mps=speed_mps, **dict(zip(_COLUMNS, columns, strict=True)), laps=list(counter.laps))

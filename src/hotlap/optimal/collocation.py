@@ -13,12 +13,15 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
+from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion, slips
 from hotlap.sim.vehicle import CarParameters
 
 Floats = NDArray[np.float64]
 
 DEGREE = 3
+
+# Slip times stiffness where Pacejka's formula with C = 3/2 peaks.
+PEAK_SLIP = float(np.tan(np.pi / 3.0))
 
 # Typical sizes, so that the solver sees numbers around one.
 STATE_SCALE = np.array([5.0, 0.3, 40.0, 3.0, 1.0, 0.5, 1.0, 1.0, 3000.0])
@@ -79,11 +82,14 @@ def solve(
     guess: Guess,
     car: CarParameters,
     *,
-    grip: float = 1.0,
+    most_slip: float | None = None,
     start: Floats | None = None,
     max_iterations: int = 800,
 ) -> Solution:
-    """The fastest way over the road: a closed flying lap, or, with a `start` state, from there to the end."""
+    """The fastest way over the road: a closed flying lap, or, with a `start` state, from there to the end.
+
+    `most_slip` keeps both axles' slip below that share of the slip at which they grip most.
+    """
     count = len(road.lengths_m)
     states = ca.MX.sym("states", NUM_STATES, count * DEGREE)
     controls = ca.MX.sym("controls", NUM_CONTROLS, count)
@@ -92,8 +98,8 @@ def solve(
     begins = ca.horzcat(first, ends[:, :-1])
     stacked = ca.reshape(states, NUM_STATES * DEGREE, count)
 
-    piece = _interval(car, grip).map(count)
-    defects, times = piece(begins, stacked, controls, ca.DM(road.curvature_radpm.T), ca.DM(road.lengths_m).T)
+    piece = _interval(car).map(count)
+    defects, times, sliding = piece(begins, stacked, controls, ca.DM(road.curvature_radpm.T), ca.DM(road.lengths_m).T)
     following = ca.horzcat(controls[:, 1:], controls[:, 0] if start is None else controls[:, -1])
     cost = ca.sum2(times) + SMOOTHING_S * ca.sumsqr(following - controls)
     # The steering command that makes the wanted rate must itself be possible.
@@ -101,15 +107,16 @@ def solve(
         ends[State.STEER, :] * STATE_SCALE[State.STEER]
         + car.steering_lag_s * controls[Control.STEER_RATE, :] * CONTROL_SCALE[Control.STEER_RATE]
     )
-    constraints = ca.vertcat(ca.vec(defects), ca.vec(command))
-    num_defects = NUM_STATES * DEGREE * count
-    low_g = np.concatenate([np.zeros(num_defects), np.full(count, -1.0)])
-    high_g = np.concatenate([np.zeros(num_defects), np.full(count, 1.0)])
+    rows, limits = [ca.vec(defects), ca.vec(command)], [np.zeros(NUM_STATES * DEGREE * count), np.ones(count)]
+    if most_slip is not None:
+        rows.append(ca.vec(sliding))
+        limits.append(np.full(2 * DEGREE * count, most_slip))
+    constraints, limit = ca.vertcat(*rows), np.concatenate(limits)
     low, high = _bounds(road, car)
 
     variables = ca.vertcat(ca.vec(states), ca.vec(controls))
     solver = ca.nlpsol("lap", "ipopt", {"x": variables, "f": cost, "g": constraints}, _options(max_iterations))
-    answer = solver(x0=_flatten(guess), lbx=low, ubx=high, lbg=low_g, ubg=high_g)
+    answer = solver(x0=_flatten(guess), lbx=low, ubx=high, lbg=-limit, ubg=limit)
     stats: Mapping[str, Any] = solver.stats()
     flat = np.array(answer["x"]).ravel()
     found_states, found_controls = _unflatten(flat, count)
@@ -125,8 +132,8 @@ def solve(
     )
 
 
-def _interval(car: CarParameters, grip: float) -> ca.Function:
-    """Defects and driving time of one interval, in scaled variables."""
+def _interval(car: CarParameters) -> ca.Function:
+    """Defects, driving time and slips (1 is where a tyre grips most) of one interval, in scaled variables."""
     _, derivative, weights = radau_points()
     begin = ca.SX.sym("begin", NUM_STATES)
     inner = ca.SX.sym("inner", NUM_STATES, DEGREE)
@@ -134,18 +141,19 @@ def _interval(car: CarParameters, grip: float) -> ca.Function:
     curvature = ca.SX.sym("curvature", DEGREE)
     length = ca.SX.sym("length")
     points = ca.horzcat(begin, inner)
-    defects, time = [], ca.SX(0)
+    defects, sliding, time = [], [], ca.SX(0)
     for j in range(DEGREE):
         state = inner[:, j] * STATE_SCALE
-        now = motion(state, control * CONTROL_SCALE, curvature[j], car, grip)
-        # casadi gives a (d x d) or ((d+1) x d) matrix by version; ours has one row per point, start included.
+        now = motion(state, control * CONTROL_SCALE, curvature[j], car)
         slope = ca.mtimes(points, ca.DM(derivative[:, j]))
         defects.append(slope - length * now.rates / now.progress_mps / STATE_SCALE)
         time += length * float(weights[j]) / now.progress_mps
+        front, rear = slips(state[State.FORWARD :], car)
+        sliding += [front * car.stiffness_front / PEAK_SLIP, rear * car.stiffness_rear / PEAK_SLIP]
     return ca.Function(
         "interval",
         [begin, ca.reshape(inner, NUM_STATES * DEGREE, 1), control, curvature, length],
-        [ca.vertcat(*defects), time],
+        [ca.vertcat(*defects), time, ca.vertcat(*sliding)],
     )
 
 

@@ -7,15 +7,15 @@ import numpy as np
 
 from hotlap.optimal.collocation import Floats
 from hotlap.optimal.lap import Plan
+from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
-from hotlap.optimal.mesh import along_track
 
 # One over the squared deviation that counts as much as any other: what the follower cares about, and what it may spend.
 _STATE_COST = np.zeros(NUM_STATES)
-_STATE_COST[[State.LATERAL, State.HEADING, State.FORWARD]] = 1.0 / np.array([0.15, 0.05, 0.5]) ** 2
-_STATE_COST[[State.LEFT, State.YAW]] = 1.0 / np.array([1.5, 0.6]) ** 2
+_STATE_COST[[State.LATERAL, State.HEADING, State.FORWARD]] = 1.0 / np.array([0.3, 0.1, 1.0]) ** 2
+_STATE_COST[[State.LEFT, State.YAW]] = 1.0 / np.array([1.0, 0.4]) ** 2
 _CONTROL_COST = np.zeros(NUM_CONTROLS)
 _CONTROL_COST[[Control.STEER_RATE, Control.THROTTLE, Control.BRAKE]] = 1.0 / np.array([3.0, 0.7, 0.4]) ** 2
 _LAPS_BACK = 2
@@ -40,9 +40,9 @@ def feedback_gains(plan: Plan, nodes: RibbonNodes, car: CarParameters | None = N
     count = len(plan.arc_m)
     steps_m = np.diff(np.concatenate([[2.0 * plan.arc_m[0] - plan.arc_m[1]], plan.arc_m]))
     curvature = along_track(nodes.curvature_radpm, nodes, plan.arc_m)
-    a_all, b_all, pace = _slopes(car).map(count)(plan.states.T, plan.controls.T, curvature[None, :])
-    a_all = np.array(a_all).reshape(NUM_STATES, count, NUM_STATES).transpose(1, 0, 2)
-    b_all = np.array(b_all).reshape(NUM_STATES, count, NUM_CONTROLS).transpose(1, 0, 2)
+    by_state, by_control, pace = _slopes(car).map(count)(plan.states.T, plan.controls.T, curvature[None, :])
+    a_all = np.array(by_state).reshape(NUM_STATES, count, NUM_STATES).transpose(1, 0, 2)
+    b_all = np.array(by_control).reshape(NUM_STATES, count, NUM_CONTROLS).transpose(1, 0, 2)
     seconds = np.array(pace).ravel() * steps_m
 
     gains = np.zeros((count, NUM_CONTROLS, NUM_STATES))

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotlap.errors import OptimalError
-from hotlap.optimal.collocation import DEGREE, Floats, Solution, solve
+from hotlap.optimal.collocation import DEGREE, Floats, Guess, Solution, solve
+from hotlap.optimal.launch import Launch, launch
 from hotlap.optimal.mesh import cut, first_guess, guess_speed, lay_road, points_of, transfer
 from hotlap.optimal.model import NUM_STATES, State
-from hotlap.optimal.launch import Launch, launch
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
 
 # Intervals of driving time, tried in turn until a finer one changes the lap by less than the tolerance.
 INTERVALS_S = (0.20, 0.13, 0.085, 0.055)
 TOLERANCE = 5e-4
+
+# How quickly the first guess of a standing lap gathers speed.
+RUN_UP_MPS2 = 6.0
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Plan:
 class Aims:
     """What a lap is solved for: the whole road and grip, or a little less of both."""
 
-    margin_m: float = 0.0
-    grip: float = 1.0
+    margin_m: float = 0.0  # kept to the road's edge
+    most_slip: float | None = None  # share of the slip at which a tyre grips most; None: no limit
 
 
 def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameters | None = None) -> Plan:
@@ -44,30 +47,28 @@ def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameter
     began = time.perf_counter()
     speed_mps = guess_speed(nodes, car)
     edges_m = cut(nodes, speed_mps, INTERVALS_S[0])
-    guess = first_guess(nodes, edges_m, car, speed_mps)
-    previous: Solution | None = None
-    change = np.inf
-    for index, interval_s in enumerate(INTERVALS_S):
-        if previous is not None:
-            finer_m = cut(nodes, speed_mps, interval_s)
-            guess = transfer(edges_m, previous.states, previous.controls, finer_m)
-            edges_m = finer_m
-        found = solve(lay_road(nodes, edges_m, aims.margin_m), guess, car, grip=aims.grip)
-        if not found.is_solved:
-            raise OptimalError(
-                f"the optimal lap did not converge on mesh {index + 1} of {len(INTERVALS_S)}: {found.status} after "
-                f"{found.iterations} iterations. Is the track narrower than a car, or kinked?"
-            )
-        if previous is not None:
-            change = abs(found.time_s / previous.time_s - 1.0)
-        previous = found
+    found = _solve(nodes, edges_m, first_guess(nodes, edges_m, car, speed_mps), aims, car)
+    for interval_s in INTERVALS_S[1:]:
+        finer_m = cut(nodes, speed_mps, interval_s)
+        finer = _solve(nodes, finer_m, transfer(edges_m, found.states, found.controls, finer_m), aims, car)
+        change = abs(finer.time_s / found.time_s - 1.0)
+        edges_m, found = finer_m, finer
         if change < TOLERANCE:
-            break
-    else:
+            return _plan(edges_m, found, change, time.perf_counter() - began)
+    raise OptimalError(
+        f"the optimal lap still changes by {100.0 * change:.3f} % on the finest mesh; it is not trusted. "
+        "Is the track's line rough? `hotlap tracks import` smooths it."
+    )
+
+
+def _solve(nodes: RibbonNodes, edges_m: Floats, guess: Guess, aims: Aims, car: CarParameters) -> Solution:
+    found = solve(lay_road(nodes, edges_m, aims.margin_m), guess, car, most_slip=aims.most_slip)
+    if not found.is_solved:
         raise OptimalError(
-            f"the optimal lap still changes by {100.0 * change:.3f} % on the finest mesh; it is not trusted."
+            f"the optimal lap did not converge on {len(edges_m) - 1} intervals: {found.status} after "
+            f"{found.iterations} iterations. Is the track narrower than a car, or kinked?"
         )
-    return _plan(edges_m, previous, change, time.perf_counter() - began)
+    return found
 
 
 def solve_standing(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameters | None = None) -> Plan:
@@ -75,21 +76,17 @@ def solve_standing(nodes: RibbonNodes, aims: Aims | None = None, car: CarParamet
     aims, car = aims or Aims(), car or CarParameters()
     began = time.perf_counter()
     start: Launch = launch(car)
-    speed_mps = np.minimum(guess_speed(nodes, car), np.sqrt(start.state[State.FORWARD] ** 2 + 12.0 * _run_up(nodes)))
+    run_up_m = np.arange(nodes.num_nodes) * nodes.step_m
+    reachable_mps = np.sqrt(start.state[State.FORWARD] ** 2 + 2.0 * RUN_UP_MPS2 * run_up_m)
+    speed_mps: Floats = np.minimum(guess_speed(nodes, car), reachable_mps)
     edges_m = cut(nodes, speed_mps, INTERVALS_S[1], from_m=start.distance_m)
     guess = first_guess(nodes, edges_m, car, speed_mps)
     road = lay_road(nodes, edges_m, aims.margin_m)
-    found = solve(road, guess, car, grip=aims.grip, start=start.state)
+    found = solve(road, guess, car, most_slip=aims.most_slip, start=start.state)
     if not found.is_solved:
         raise OptimalError(f"the optimal standing lap did not converge: {found.status}.")
     plan = _plan(edges_m, found, np.nan, time.perf_counter() - began)
     return Plan(plan.arc_m, plan.states, plan.controls, start.time_s + found.time_s, plan.mesh_change, plan.solve_s)
-
-
-def _run_up(nodes: RibbonNodes) -> Floats:
-    """Metres from the line to each node."""
-    run_up: Floats = np.arange(nodes.num_nodes) * nodes.step_m
-    return run_up
 
 
 def _plan(edges_m: Floats, found: Solution, change: float, solve_s: float) -> Plan:

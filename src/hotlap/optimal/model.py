@@ -1,7 +1,7 @@
 """The simulator's equations of motion as CasADi expressions, along the track instead of along time.
 
-`hotlap.sim.vehicle.body_rates` is the original; a test compares the two at random points. Only what happens above walking
-speed is written here: an optimal lap never goes slower.
+`hotlap.sim.vehicle.body_rates` is the original; a test compares the two at random points. Only what happens above
+walking speed is written here: an optimal lap never goes slower.
 """
 
 from dataclasses import dataclass
@@ -45,12 +45,12 @@ class Motion:
     progress_mps: ca.SX  # metres of centreline gained per second
 
 
-def motion(state: ca.SX, control: ca.SX, curvature: ca.SX, car: CarParameters, grip: float = 1.0) -> Motion:
-    """How the state changes with time; `grip` scales the tyres' friction."""
+def motion(state: ca.SX, control: ca.SX, curvature: ca.SX, car: CarParameters) -> Motion:
+    """How the state changes with time."""
     lateral, heading = state[State.LATERAL], state[State.HEADING]
     vx, vy, yaw_rate = state[State.FORWARD], state[State.LEFT], state[State.YAW]
     progress = (vx * ca.cos(heading) - vy * ca.sin(heading)) / (1.0 - lateral * curvature)
-    body = body_rates(state[State.FORWARD :], control, car, grip)
+    body = body_rates(state[State.FORWARD :], control, car)
     rates = ca.vertcat(
         vx * ca.sin(heading) + vy * ca.cos(heading),
         yaw_rate - curvature * progress,
@@ -59,23 +59,33 @@ def motion(state: ca.SX, control: ca.SX, curvature: ca.SX, car: CarParameters, g
     return Motion(rates, progress)
 
 
-def body_rates(body: ca.SX, control: ca.SX, car: CarParameters, grip: float = 1.0) -> ca.SX:
-    """The car's own part of the equations: (forward, left, yaw, steer, throttle, brake, shift) per second."""
-    vx, vy, yaw_rate, steer, throttle, brake, shift = (body[k] for k in range(7))
-    weight = car.mass_kg * GRAVITY_MPS2
-    speed2 = vx * vx + vy * vy
-    speed = ca.sqrt(speed2)
-
-    grip_front = grip * _grip(weight * car.rear_m / car.wheelbase_m - shift, car) + 1.0
-    grip_rear = grip * _grip(weight * car.front_m / car.wheelbase_m + shift, car) + 1.0
-
+def wheel_angle(body: ca.SX, car: CarParameters) -> ca.SX:
+    """Road-wheel angle (rad), positive to the left."""
+    speed2 = body[0] * body[0] + body[1] * body[1]
     share = 1.0 / (1.0 + speed2 / car.steering_scale_mps**2)
-    angle = -steer * (car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share)
+    return -body[3] * (car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share)
+
+
+def slips(body: ca.SX, car: CarParameters) -> tuple[ca.SX, ca.SX]:
+    """Sideways over rolling speed of the front and of the rear axle."""
+    vx, vy, yaw_rate = body[0], body[1], body[2]
+    angle = wheel_angle(body, car)
     sin_d, cos_d = ca.sin(angle), ca.cos(angle)
     front_vy = vy + car.front_m * yaw_rate
-    roll_front = vx * cos_d + front_vy * sin_d
-    slip_front = (front_vy * cos_d - vx * sin_d) / roll_front
-    slip_rear = (vy - car.rear_m * yaw_rate) / vx
+    front = (front_vy * cos_d - vx * sin_d) / (vx * cos_d + front_vy * sin_d)
+    return front, (vy - car.rear_m * yaw_rate) / vx
+
+
+def body_rates(body: ca.SX, control: ca.SX, car: CarParameters) -> ca.SX:
+    """The car's own part of the equations: (forward, left, yaw, steer, throttle, brake, shift) per second."""
+    vx, vy, yaw_rate, _, throttle, brake, shift = (body[k] for k in range(7))
+    weight = car.mass_kg * GRAVITY_MPS2
+    speed = ca.sqrt(vx * vx + vy * vy)
+    grip_front = _grip(weight * car.rear_m / car.wheelbase_m - shift, car) + 1.0
+    grip_rear = _grip(weight * car.front_m / car.wheelbase_m + shift, car) + 1.0
+    angle = wheel_angle(body, car)
+    sin_d, cos_d = ca.sin(angle), ca.cos(angle)
+    slip_front, slip_rear = slips(body, car)
 
     ratio = vx * car.drive_force_n / car.power_w
     drive = throttle * (1.0 - brake) ** 2 * car.drive_force_n / ca.sqrt(1.0 + ratio * ratio)

@@ -23,7 +23,7 @@ MAX_KEPT_CACHES = 4
 # Division by zero gives an IEEE infinity instead of an exception: kernels must not raise. They allocate nothing
 # either, so numba's reference counting is left out: its atomic operations took a quarter of a step. Inlining all saves
 # another tenth.
-OPTIONS = {"error_model": "numpy", "_nrt": False, "forceinline": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": True}
 kernel = njit(**OPTIONS)
 
 

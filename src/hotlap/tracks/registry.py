@@ -40,6 +40,7 @@ class Track:
     character: str
     centreline: Centreline
     nodes: RibbonNodes
+    is_shipped: bool  # with the package, not one of the user's
     medals_s: Mapping[str, float]  # flying-lap times worth gold, silver and bronze; empty if nobody set them
 
     @cached_property
@@ -153,5 +154,6 @@ def _load(entry: TrackEntry, changed_ns: int) -> Track:
         entry.character,
         centreline,
         build_nodes(centreline),
+        entry.track_id in _shipped(),
         _about().get(entry.track_id, {}).get("medals_s", {}),
     )

@@ -1,0 +1,83 @@
+"""`hotlap optimal`: the fastest lap that this car can do on a track."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotlap.cli.output import print_json, seconds, writable
+
+
+def optimal(
+    track_id: Annotated[str, typer.Argument(metavar="TRACK", help="Track id; `hotlap tracks list` shows all.")],
+    fresh: Annotated[bool, typer.Option("--fresh", help="Solve it anew, even if it is known.")] = False,
+    replay: Annotated[bool, typer.Option(help="Let the optimal driver drive it in the simulator.")] = True,
+    png: Annotated[Path | None, typer.Option(help="Draw the line, coloured by speed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+) -> None:
+    """Solve a track's minimum-time lap, and prove it by driving it.
+
+    Example: hotlap optimal track-01 --fresh --json
+    """
+    from hotlap.errors import OptimalError
+    from hotlap.optimal.store import find_reference, keep_reference
+    from hotlap.tracks.registry import load_track
+
+    track = load_track(track_id)
+    place = writable(png) if png else None
+    began = time.perf_counter()
+    reference = None if fresh else find_reference(track)
+    status = "known"
+    if reference is None:
+        try:
+            from hotlap.optimal.solving import solve_reference
+        except ImportError:
+            raise OptimalError("solving needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
+        typer.echo(f"solving {track_id}: flying lap, then standing lap…", err=True)
+        reference = solve_reference(track)
+        keep_reference(track, reference)
+        status = "solved"
+    solve_sec = time.perf_counter() - began
+    replayed_s = _replay(track_id) if replay else None
+    if place:
+        from hotlap.tracks.pictures import draw_track
+
+        line = reference.raceline
+        draw_track(
+            track.nodes,
+            place,
+            title=f"{track.name} · optimal lap",
+            subtitle=f"{reference.lap_time_s:.2f} s flying, {reference.standing_lap_time_s:.2f} s from rest",
+            raceline=(line.x_m, line.y_m, line.vx_mps),
+        )
+    if as_json:
+        print_json(
+            {
+                "track": track_id,
+                "lap_time_sec": reference.lap_time_s,
+                "replay_lap_time_sec": replayed_s,
+                "standing_lap_time_sec": reference.standing_lap_time_s,
+                "status": status,
+                "solve_sec": solve_sec,
+                "mesh_change": reference.mesh_change,
+                "png": str(place) if place else None,
+            }
+        )
+        return
+    print(f"{track.track_id}: {track.name}, optimal lap {reference.lap_time_s:.3f} s ({status}, {solve_sec:.1f} s)")
+    print(f"  from rest {seconds(reference.standing_lap_time_s)}")
+    if replayed_s is not None:
+        gap = 100.0 * (replayed_s / reference.lap_time_s - 1.0)
+        print(f"  driven in the simulator: {seconds(replayed_s)}, {gap:.2f} % more")
+    if place:
+        print(f"picture: {place}")
+
+
+def _replay(track_id: str) -> float | None:
+    """The optimal driver's clean flying lap in the simulator; None where it did not do one."""
+    from hotlap.drivers.driver import make_driver
+    from hotlap.evaluation.laps import evaluate
+
+    typer.echo("driving it in the simulator…", err=True)
+    return evaluate(make_driver("optimal"), track_id, episodes=1).mean_lap_time_sec
