@@ -326,8 +326,8 @@ def test_a_raceline_comes_back_as_written(tmp_path, step_m, scale, speed_mps, co
     written = Raceline(s, scale * s, -s, s / 7.0, 1.0 / s, speed_mps + 0 * s, scale + 0 * s, comment)
     write_raceline(tmp_path / "line.csv", written)
     back = read_raceline(tmp_path / "line.csv")
-    for name in files.RACELINE_COLUMNS:
-        assert getattr(back, name) == pytest.approx(getattr(written, name), abs=1e-7, rel=1e-12)
+    for name, places in zip(files.RACELINE_COLUMNS, files.RACELINE_DECIMALS, strict=True):
+        assert getattr(back, name) == pytest.approx(getattr(written, name), abs=0.51 * 10.0**-places, rel=1e-12)
     assert back.comment == " ".join(comment.split())
 
 
@@ -335,7 +335,7 @@ def test_a_raceline_file_has_two_comment_lines_then_numbers(track: Path):
     write_raceline(track, raceline(comment="digest 12ab"))
     lines = track.read_text().split("\n")
     assert lines[:2] == ["# digest 12ab", "# s_m; x_m; y_m; psi_rad; kappa_radpm; vx_mps; ax_mps2"]
-    assert lines[2] == "0.0000000; 100.0000000; 0.0000000; 0.0000000; 0.0100000; 30.0000000; 0.0000000"
+    assert lines[2] == "0.000; 100.000; 0.000; 0.00000; 0.010000; 30.000; 0.000"
 
 
 @pytest.mark.parametrize(

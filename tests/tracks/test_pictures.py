@@ -87,7 +87,7 @@ def test_an_overpass_lies_on_top_of_the_road_it_crosses(tmp_path: Path):
     upper = find_crossings(nodes)[0].second
     along = np.linspace(-15.0, 15.0, 200)  # on the upper level's centreline, over both edges of the lower road
     points = np.stack((along * nodes.tangent_x[upper], along * nodes.tangent_y[upper]), axis=1)
-    figure, canvas = pictures._new_figure(nodes, has_colour_bar=False)
+    figure, canvas = pictures.new_map(nodes, has_colour_bar=False)
     at = canvas.axes.transData.transform(points) / figure.dpi * pictures.DPI
     pixels = np.asarray(Image.open(tmp_path / "eight.png").convert("RGB"), dtype=np.int64)
     seen = pixels[pixels.shape[0] - 1 - at[:, 1].astype(int), at[:, 0].astype(int)]

@@ -12,6 +12,7 @@ from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
 from hotlap.cli.optimal import optimal
+from hotlap.cli.report import report
 from hotlap.cli.tracks import tracks_app
 from hotlap.errors import HotlapError
 
@@ -47,6 +48,7 @@ def _hotlap(
 
 app.command()(drive)
 app.command()(evaluate)
+app.command()(report)
 app.command()(optimal)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")

@@ -21,6 +21,7 @@ TIME_MISMATCH = 0.02
 # How far the searched node may lie from where even progress along the raceline would put it, as a share of the lap.
 _SEARCH_SHARE = 0.08
 _SEARCH_LEAST_M = 60.0
+_BLOCK = 512  # points compared at once, so that memory stays small on long tracks
 _SLOWEST_MPS = 0.1  # keeps the time of a standing point finite
 
 _HAIRPIN_RAD = math.radians(135.0)
@@ -43,6 +44,8 @@ class Sector:
     start_m: float
     end_m: float
     lost_s: float
+    driver_slowest_mps: float
+    optimal_slowest_mps: float
 
     @property
     def label(self) -> str:
@@ -95,7 +98,7 @@ def compare(trace: Trace, track: Track, raceline: Raceline, optimal_lap_s: float
     if lap is None:
         raise ReportError(f"there is no flying lap among {len(trace.laps)} laps; at least 2 must be driven in a row.")
     nodes = track.nodes
-    arc_m = np.arange(nodes.num_nodes + 1) * nodes.step_m
+    arc_m: Floats = np.arange(nodes.num_nodes + 1, dtype=np.float64) * nodes.step_m
     rows, times_s, reached_m = _lap_rows(trace, lap, nodes.length_m)
     fresh = _is_progress(reached_m)
     driver_time_s = np.interp(arc_m, reached_m[fresh], times_s[fresh])
@@ -117,7 +120,7 @@ def compare(trace: Trace, track: Track, raceline: Raceline, optimal_lap_s: float
         optimal_brake=optimal_brake,
         driver_line=(trace.x_m[rows], trace.y_m[rows], trace.speed_mps[rows]),
         optimal_line=(raceline.x_m, raceline.y_m, raceline.vx_mps),
-        sectors=_sectors(nodes, arc_m, driver_time_s - optimal_time_s),
+        sectors=_sectors(nodes, arc_m, driver_time_s - optimal_time_s, (speed_mps, optimal_speed_mps)),
     )
 
 
@@ -172,7 +175,9 @@ def project(raceline: Raceline, nodes: RibbonNodes) -> Floats:
     start = nearest(slice(0, 1), np.arange(size)[None, :])[0]
     reach = min(round(max(_SEARCH_LEAST_M, _SEARCH_SHARE * nodes.length_m) / nodes.step_m), size // 2)
     centre = start + np.round(share * size).astype(np.intp)
-    node = nearest(slice(None), centre[:, None] + np.arange(-reach, reach + 1)[None, :])
+    around = np.arange(-reach, reach + 1)[None, :]
+    blocks = [slice(first, first + _BLOCK) for first in range(0, len(x), _BLOCK)]
+    node = np.concatenate([nearest(block, centre[block, None] + around) for block in blocks])
     ahead_m = _ahead(nodes, node, x, y)
     node = np.where(ahead_m < 0.0, node - 1, node) % size
     behind_m, beyond_m = _ahead(nodes, node, x, y), _ahead(nodes, (node + 1) % size, x, y)
@@ -198,9 +203,10 @@ def _optimal_profile(
     begin = own_m[0] - length_m * math.floor(own_m[0] / length_m) - length_m
     have_m = np.concatenate([own_m, own_m + length_m, [own_m[0] + 2.0 * length_m]]) - own_m[0] + begin
     speed_mps = np.maximum(np.concatenate([np.tile(raceline.vx_mps, 2), raceline.vx_mps[:1]]), _SLOWEST_MPS)
-    x, y = (np.concatenate([np.tile(values, 2), values[:1]]) for values in (raceline.x_m, raceline.y_m))
+    closing_m = math.hypot(raceline.x_m[0] - raceline.x_m[-1], raceline.y_m[0] - raceline.y_m[-1])
+    pieces_m = np.tile(np.append(np.diff(raceline.s_m), closing_m), 2)
     # Constant acceleration between points: the time of a piece is its length over its mean speed.
-    taken_s = 2.0 * np.hypot(np.diff(x), np.diff(y)) / (speed_mps[1:] + speed_mps[:-1])
+    taken_s = 2.0 * pieces_m / (speed_mps[1:] + speed_mps[:-1])
     reached_s = np.concatenate([[0.0], np.cumsum(taken_s)])
     at = np.clip(np.searchsorted(have_m, arc_m, side="right") - 1, 0, len(taken_s) - 1)
     share = (arc_m - have_m[at]) / (have_m[at + 1] - have_m[at])
@@ -231,12 +237,13 @@ def estimate_pedals(speed_mps: Floats, accel_mps2: Floats, car: CarParameters) -
     return np.clip(force_n / available_n, 0.0, 1.0), np.clip(-force_n / car.brake_force_n, 0.0, 1.0)
 
 
-def _sectors(nodes: RibbonNodes, arc_m: Floats, delta_s: Floats) -> list[Sector]:
+def _sectors(nodes: RibbonNodes, arc_m: Floats, delta_s: Floats, speeds_mps: tuple[Floats, Floats]) -> list[Sector]:
     """The lap cut halfway between corners, with the time lost in each piece; the costliest first."""
     corners = find_corners(nodes)
     length_m, total_s = nodes.length_m, float(delta_s[-1])
     if not corners:
-        return [Sector(0, "whole lap", 0.5 * length_m, 0.0, length_m, total_s)]
+        slowest = (float(speed_mps.min()) for speed_mps in speeds_mps)
+        return [Sector(0, "whole lap", 0.5 * length_m, 0.0, length_m, total_s, *slowest)]
     apexes_m = np.array([corner.apex for corner in corners]) * nodes.step_m
     gaps_m = np.diff(apexes_m, append=apexes_m[0] + length_m)
     ends_m = (apexes_m + 0.5 * gaps_m) % length_m
@@ -246,7 +253,9 @@ def _sectors(nodes: RibbonNodes, arc_m: Floats, delta_s: Floats) -> list[Sector]
     for index, (start_m, end_m) in enumerate(zip(starts_m.tolist(), ends_m.tolist(), strict=True)):
         start_s, end_s = np.interp([start_m, end_m], arc_m, delta_s).tolist()
         lost_s = end_s - start_s + (total_s if end_m <= start_m else 0.0)
-        sectors.append(Sector(index + 1, names[index], float(apexes_m[index]), start_m, end_m, lost_s))
+        is_inside = (arc_m - start_m) % length_m <= ((end_m - start_m) % length_m or length_m)
+        slowest = (float(speed_mps[is_inside].min()) for speed_mps in speeds_mps)
+        sectors.append(Sector(index + 1, names[index], float(apexes_m[index]), start_m, end_m, lost_s, *slowest))
     return sorted(sectors, key=lambda sector: -sector.lost_s)
 
 

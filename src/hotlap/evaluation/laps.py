@@ -103,7 +103,13 @@ def evaluate(
     fleet.reset(start=start)
     driver.begin(fleet, seed)
     counter = drive(driver, fleet, laps_wanted, progress)
-    task: dict[str, Any] = {"driver": driver.name, "track": track_id, "start": start, "seed": seed, "episodes": episodes}
+    task: dict[str, Any] = {
+        "driver": driver.name,
+        "track": track_id,
+        "start": start,
+        "seed": seed,
+        "episodes": episodes,
+    }
     return Evaluation(**task, **_figures(counter, episodes, laps_wanted))
 
 

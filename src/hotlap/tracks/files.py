@@ -17,6 +17,7 @@ from hotlap.tracks.geometry import MIN_POINTS, Centreline, FloatArray, find_faul
 
 CENTRELINE_HEADER = "x_m,y_m,w_tr_right_m,w_tr_left_m"
 RACELINE_COLUMNS = ("s_m", "x_m", "y_m", "psi_rad", "kappa_radpm", "vx_mps", "ax_mps2")
+RACELINE_DECIMALS = (3, 3, 3, 5, 6, 3, 3)  # a millimetre, and angles and curvatures to match
 
 MAX_FILE_BYTES = 20_000_000
 MAX_POINTS = 100_000
@@ -99,7 +100,7 @@ def write_centreline(path: str | os.PathLike[str], centreline: Centreline, comme
     columns = (centreline.x_m, centreline.y_m, centreline.width_right_m, centreline.width_left_m)
     lines = [f"# {_printable(line)}".rstrip() for line in (comment or "").splitlines()]
     lines.append(f"# {CENTRELINE_HEADER}")
-    lines += _format_rows(Path(path), columns, ",", 3)
+    lines += _format_rows(Path(path), columns, ",", (3,) * len(columns))
     _write_atomically(Path(path), lines)
 
 
@@ -127,7 +128,7 @@ def write_raceline(path: str | os.PathLike[str], raceline: Raceline) -> None:
     """Write two `#` lines (the comment, the column names), then one row per point; whole or not at all."""
     columns = tuple(getattr(raceline, name) for name in RACELINE_COLUMNS)
     lines = [f"# {_printable(raceline.comment)}".rstrip(), f"# {'; '.join(RACELINE_COLUMNS)}"]
-    lines += _format_rows(Path(path), columns, "; ", 7)
+    lines += _format_rows(Path(path), columns, "; ", RACELINE_DECIMALS)
     _write_atomically(Path(path), lines)
 
 
@@ -352,13 +353,16 @@ def _check_folds(table: _Table, centreline: Centreline) -> None:
     _refuse_first(table, is_folded, 0, text)
 
 
-def _format_rows(path: Path, columns: tuple[FloatArray, ...], separator: str, decimals: int) -> list[str]:
+def _format_rows(path: Path, columns: tuple[FloatArray, ...], separator: str, decimals: tuple[int, ...]) -> list[str]:
     values = np.stack(columns, axis=1)
     if not np.isfinite(values).all():
         raise TrackError(f"{path}: not written, a value is not finite. Every column must hold numbers.")
     # Adding zero turns -0.0 into 0.0, so a file reads the same after a round trip.
-    rounded = np.round(values, decimals) + 0.0
-    return [separator.join(f"{value:.{decimals}f}" for value in row) for row in rounded.tolist()]
+    rounded = np.stack([np.round(column, places) for column, places in zip(columns, decimals, strict=True)], axis=1) + 0.0
+    return [
+        separator.join(f"{value:.{places}f}" for value, places in zip(row, decimals, strict=True))
+        for row in rounded.tolist()
+    ]
 
 
 def _printable(text: str) -> str:

@@ -15,6 +15,7 @@ from hotlap.tracks.geometry import FloatArray, IntArray, edge_points, find_cross
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
 BACKGROUND = "#14181f"
@@ -30,10 +31,13 @@ ACCENT = "#ffc640"
 MEDAL_COLOURS = {"gold": "#ffc640", "silver": "#c9d1d9", "bronze": "#cd8a52"}
 SPEED_COLOURS = ("#ff4b4b", "#ff8f3f", "#ffd84a", "#5fe08a", "#3fc4ff")  # slow to fast
 
+SpeedLine = tuple[FloatArray, FloatArray, FloatArray]  # x (m), y (m), speed (m/s) along a driven lap
+
 DPI = 150
 _PLOT_WIDTH_IN = 11.0
 _PLOT_HEIGHT_IN = (4.5, 9.5)
 _MARGIN_IN = 0.45
+_PAD_SHARE = 0.05  # of the track's extent, free around it
 _TITLE_IN = 1.15
 _FOOTER_IN = 0.85
 _COLOUR_BAR_IN = 1.0
@@ -60,7 +64,7 @@ class Corner:
 
 
 @dataclass(frozen=True)
-class _Canvas:
+class Canvas:
     """Axes in metres with the scale needed to keep small things visible on long tracks."""
 
     axes: "Axes"
@@ -73,20 +77,20 @@ def draw_track(
     *,
     title: str,
     subtitle: str = "",
-    raceline: tuple[FloatArray, FloatArray, FloatArray] | None = None,
+    raceline: SpeedLine | None = None,
     medals: Mapping[str, float] | None = None,
 ) -> None:
     """Draw the track from above into a PNG.
 
     `raceline` is x (m), y (m) and speed (m/s) along a driven lap; `medals` gives lap times in seconds by name.
     """
-    figure, canvas = _new_figure(nodes, has_colour_bar=raceline is not None)
+    figure, canvas = new_map(nodes, has_colour_bar=raceline is not None)
     corners = find_corners(nodes)
-    _draw_ribbon(canvas, nodes)
-    _draw_start_line(canvas, nodes)
+    draw_ribbon(canvas, nodes)
+    draw_start_line(canvas, nodes)
     if raceline is not None:
-        _draw_raceline(figure, canvas, raceline)
-    _label(canvas, nodes, corners)
+        draw_speed_line(figure, canvas, raceline)
+    label_corners(canvas, nodes, corners)
     _write_texts(figure, nodes, corners, (title, subtitle), medals or {})
     _draw_scale(figure, canvas)
     try:
@@ -124,45 +128,57 @@ def _corner(nodes: RibbonNodes, run: IntArray) -> Corner:
     return Corner(int(run[middle]), float(turning[-1]))
 
 
-def _new_figure(nodes: RibbonNodes, *, has_colour_bar: bool) -> tuple["Figure", _Canvas]:
+def new_map(
+    nodes: RibbonNodes,
+    *,
+    has_colour_bar: bool,
+    width_in: float = _PLOT_WIDTH_IN,
+    footer_in: float = _FOOTER_IN,
+    pad_share: float = _PAD_SHARE,
+) -> tuple["Figure", Canvas]:
+    """An empty map for the track, with room for a title above; a narrower one has larger letters for its size."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     points = np.concatenate(wall_lines(nodes))
     low, high = points.min(axis=0), points.max(axis=0)
-    pad = 0.05 * float((high - low).max()) + 4.0
+    pad = pad_share * float((high - low).max()) + 4.0
     span_x, span_y = (high - low + 2.0 * pad).tolist()
-    height = min(max(_PLOT_WIDTH_IN * span_y / span_x, _PLOT_HEIGHT_IN[0]), _PLOT_HEIGHT_IN[1])
+    lowest, highest = (limit * width_in / _PLOT_WIDTH_IN for limit in _PLOT_HEIGHT_IN)
+    height = min(max(width_in * span_y / span_x, lowest), highest)
     extra = _COLOUR_BAR_IN if has_colour_bar else 0.0
-    full = (_PLOT_WIDTH_IN + 2.0 * _MARGIN_IN + extra, height + _TITLE_IN + _FOOTER_IN)
+    full = (width_in + 2.0 * _MARGIN_IN + extra, height + _TITLE_IN + footer_in)
     figure = Figure(figsize=full, facecolor=BACKGROUND)
     FigureCanvasAgg(figure)
-    box = (_MARGIN_IN / full[0], _FOOTER_IN / full[1], _PLOT_WIDTH_IN / full[0], height / full[1])
+    box = (_MARGIN_IN / full[0], footer_in / full[1], width_in / full[0], height / full[1])
     axes = figure.add_axes(box)
     axes.set_axis_off()
     # Filling the box by hand keeps the aspect equal and the scale known.
-    metres_per_inch = max(span_x / _PLOT_WIDTH_IN, span_y / height)
+    metres_per_inch = max(span_x / width_in, span_y / height)
     middle = 0.5 * (low + high)
-    half_x, half_y = 0.5 * metres_per_inch * _PLOT_WIDTH_IN, 0.5 * metres_per_inch * height
+    half_x, half_y = 0.5 * metres_per_inch * width_in, 0.5 * metres_per_inch * height
     axes.set_xlim(middle[0] - half_x, middle[0] + half_x)
     axes.set_ylim(middle[1] - half_y, middle[1] + half_y)
-    return figure, _Canvas(axes, metres_per_inch / 72.0)
+    return figure, Canvas(axes, metres_per_inch / 72.0)
 
 
-def _draw_ribbon(canvas: _Canvas, nodes: RibbonNodes) -> None:
-    """Runoff, walls, road and kerbs of the whole lap, then each overpass once more on top of what it crosses."""
+def draw_ribbon(canvas: Canvas, nodes: RibbonNodes, road: str | FloatArray = ROAD) -> None:
+    """Runoff, walls, road and kerbs of the whole lap, then each overpass once more on top of what it crosses.
+
+    `road` is the asphalt's colour, one for all or red, green, blue and opacity for each node (num_nodes, 4).
+    """
     size = nodes.x_m.size
-    _draw_piece(canvas, nodes, np.arange(-1, size + 2) % size, level=1)
+    _draw_piece(canvas, nodes, np.arange(-1, size + 2) % size, road, level=1)
     reach = float(np.maximum(nodes.wall_left_m, nodes.wall_right_m).max())
     for crossing in find_crossings(nodes):
         a, b = crossing.first, crossing.second
         sine = abs(float(nodes.tangent_x[a] * nodes.tangent_y[b] - nodes.tangent_y[a] * nodes.tangent_x[b]))
         cosine = abs(float(nodes.tangent_x[a] * nodes.tangent_x[b] + nodes.tangent_y[a] * nodes.tangent_y[b]))
         half = round(min(reach * (1.1 + cosine) / max(sine, 0.1), 150.0) / nodes.step_m) + 2
-        _draw_piece(canvas, nodes, np.arange(b - half, b + half + 1) % size, level=2)
+        _draw_piece(canvas, nodes, np.arange(b - half, b + half + 1) % size, road, level=2)
 
 
-def _draw_piece(canvas: _Canvas, nodes: RibbonNodes, at: IntArray, *, level: int) -> None:
+def _draw_piece(canvas: Canvas, nodes: RibbonNodes, at: IntArray, road: str | FloatArray, *, level: int) -> None:
     axes, base = canvas.axes, 10 * level
     inner = at[1:-1]  # bands end a node before the lines, whose ends they would paint over
     _fill_band(axes, nodes, inner, (nodes.wall_left_m, -nodes.wall_right_m), RUNOFF, base)
@@ -170,14 +186,19 @@ def _draw_piece(canvas: _Canvas, nodes: RibbonNodes, at: IntArray, *, level: int
         wall = edge_points(nodes, distance)[at]
         axes.plot(wall[:, 0], wall[:, 1], color=WALL, linewidth=1.1, zorder=base + 1, solid_capstyle="butt")
     _draw_kerbs(canvas, nodes, inner, base + 2)
-    _fill_band(axes, nodes, inner, (nodes.road_left_m, -nodes.road_right_m), ROAD, base + 3)
+    _fill_band(axes, nodes, inner, (nodes.road_left_m, -nodes.road_right_m), road, base + 3)
     for distance in (nodes.road_left_m, -nodes.road_right_m):
         edge = edge_points(nodes, distance)[at]
         axes.plot(edge[:, 0], edge[:, 1], color=EDGE, linewidth=1.0, zorder=base + 4, solid_capstyle="butt")
 
 
 def _fill_band(
-    axes: "Axes", nodes: RibbonNodes, at: IntArray, sides: tuple[FloatArray, FloatArray], colour: str, zorder: int
+    axes: "Axes",
+    nodes: RibbonNodes,
+    at: IntArray,
+    sides: tuple[FloatArray, FloatArray],
+    colour: str | FloatArray,
+    zorder: int,
 ) -> None:
     """Fill between two distances from the centreline, quad by quad: one polygon would fail where the track overlaps."""
     from matplotlib.collections import PolyCollection
@@ -185,12 +206,13 @@ def _fill_band(
     one, other = (edge_points(nodes, side)[at] for side in sides)
     quads = np.stack((one[:-1], one[1:], other[1:], other[:-1]), axis=1)
     # The edge in the same colour closes the hairline seams that antialiasing leaves between quads.
+    colours = colour if isinstance(colour, str) else colour[at[:-1]]
     axes.add_collection(
-        PolyCollection(list(quads), facecolors=colour, edgecolors=colour, linewidths=0.6, zorder=zorder)
+        PolyCollection(list(quads), facecolors=colours, edgecolors=colours, linewidths=0.6, zorder=zorder)
     )
 
 
-def _draw_kerbs(canvas: _Canvas, nodes: RibbonNodes, at: IntArray, zorder: int) -> None:
+def _draw_kerbs(canvas: Canvas, nodes: RibbonNodes, at: IntArray, zorder: int) -> None:
     """Red and white blocks along the inside of tight bends."""
     from matplotlib.collections import PolyCollection
 
@@ -214,7 +236,7 @@ def _widen(is_set: NDArray[np.bool_], num_nodes: int) -> NDArray[np.bool_]:
     return np.asarray(count[2 * num_nodes + 1 :] > count[: -2 * num_nodes - 1])
 
 
-def _draw_start_line(canvas: _Canvas, nodes: RibbonNodes) -> None:
+def draw_start_line(canvas: Canvas, nodes: RibbonNodes) -> None:
     """Two rows of squares across the road at node 0."""
     from matplotlib.collections import PolyCollection
 
@@ -233,44 +255,62 @@ def _draw_start_line(canvas: _Canvas, nodes: RibbonNodes) -> None:
     canvas.axes.add_collection(PolyCollection(squares, facecolors=colours, linewidths=0.0, zorder=30))
 
 
-def _draw_raceline(figure: "Figure", canvas: _Canvas, raceline: tuple[FloatArray, FloatArray, FloatArray]) -> None:
-    """The driven line in colours of its speed, with a bar in km/h beside the plot."""
+def draw_speed_line(
+    figure: "Figure", canvas: Canvas, line: SpeedLine, *, range_mps: tuple[float, float] | None = None
+) -> None:
+    """A driven line in colours of its speed, with a bar in km/h beside the plot.
+
+    `range_mps` spans the colours; without it they span the line's own speeds.
+    """
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap
 
-    x, y, speed_mps = (np.asarray(column, dtype=np.float64) for column in raceline)
-    line = np.stack((x, y), axis=1)
-    segments = np.stack((line, np.roll(line, -1, axis=0)), axis=1)
+    x, y, speed_mps = (np.asarray(column, dtype=np.float64) for column in line)
+    points = np.stack((x, y), axis=1)
+    segments = np.stack((points, np.roll(points, -1, axis=0)), axis=1)
     hops = np.sqrt(((segments[:, 1] - segments[:, 0]) ** 2).sum(axis=1))
     is_joined = hops <= 5.0 * np.median(hops) + 1.0  # an open lap keeps its gap
     scale = LinearSegmentedColormap.from_list("speed", SPEED_COLOURS)
     colours = LineCollection(list(segments[is_joined]), cmap=scale, linewidths=2.2, zorder=31, capstyle="round")
     colours.set_array(3.6 * speed_mps[is_joined])
+    if range_mps is not None:
+        colours.set_clim(3.6 * range_mps[0], 3.6 * range_mps[1])
     canvas.axes.add_collection(colours)
+    draw_colour_bar(figure, canvas, colours, "km/h")
+
+
+def draw_colour_bar(figure: "Figure", canvas: Canvas, colours: "ScalarMappable", unit: str) -> None:
+    """A bar beside the map that says what its colours mean."""
     box = canvas.axes.get_position()
     width = figure.get_figwidth()
     bar_axes = figure.add_axes((box.x1 + 0.1 / width, box.y0 + 0.15 * box.height, 0.16 / width, 0.7 * box.height))
     bar = figure.colorbar(colours, cax=bar_axes)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=FAINT, labelsize=9, length=0)
-    bar.ax.set_title("km/h", color=FAINT, fontsize=9, pad=8)
+    bar.ax.set_title(unit, color=FAINT, fontsize=9, pad=8)
 
 
-def _label(canvas: _Canvas, nodes: RibbonNodes, corners: Sequence[Corner]) -> None:
-    """Corner numbers and the arrow of travel, each where nothing lies under it."""
-    axes, radius = canvas.axes, 11.5 * canvas.metres_per_point
+def label_corners(
+    canvas: Canvas, nodes: RibbonNodes, corners: Sequence[Corner], notes: Sequence[str] | None = None
+) -> None:
+    """Corner numbers, each with a note under it if there are `notes`, and the arrow of travel, where nothing lies."""
+    axes, radius = canvas.axes, (11.5 if notes is None else 22.5) * canvas.metres_per_point
     taken = np.concatenate((*wall_lines(nodes), np.stack((nodes.x_m, nodes.y_m), axis=1)))
-    spot = _free_spot(nodes, 0, -1.0, 1.6 * radius, taken)
+    spot = _free_spot(nodes, 0, -1.0, 18.4 * canvas.metres_per_point, taken)
     if spot is not None:
         taken = np.concatenate((taken, _draw_arrow(canvas, nodes, spot)))
-    for number, corner in enumerate(corners, start=1):
+    for index, corner in enumerate(corners):
         spot = _free_spot(nodes, corner.apex, -float(np.sign(corner.turn_rad)), radius, taken)
         if spot is None:
             continue
         taken = np.concatenate((taken, spot + radius * _COMPASS))
         x, y = spot.tolist()
-        axes.plot(x, y, marker="o", markersize=19, color=BADGE, zorder=39)
-        axes.text(x, y, str(number), color=TEXT, fontsize=10, fontweight="bold", zorder=40, **_CENTRED)
+        if notes is not None:
+            note = {"xytext": (0, -11), "textcoords": "offset points", "zorder": 40, **_CENTRED}
+            axes.annotate(notes[index], (x, y), color=TEXT, fontsize=9.5, **note)
+            y += 6.0 * canvas.metres_per_point
+        axes.plot(x, y, marker="o", markersize=19, color=BADGE, zorder=39, clip_on=False)
+        axes.text(x, y, str(index + 1), color=TEXT, fontsize=10, fontweight="bold", zorder=40, **_CENTRED)
 
 
 def _free_spot(nodes: RibbonNodes, node: int, outside: float, radius: float, taken: FloatArray) -> FloatArray | None:
@@ -285,7 +325,7 @@ def _free_spot(nodes: RibbonNodes, node: int, outside: float, radius: float, tak
     return None
 
 
-def _draw_arrow(canvas: _Canvas, nodes: RibbonNodes, spot: FloatArray) -> FloatArray:
+def _draw_arrow(canvas: Canvas, nodes: RibbonNodes, spot: FloatArray) -> FloatArray:
     """An arrow along the start's direction; returns points along it, so that labels keep clear."""
     forward = np.array([nodes.tangent_x[0], nodes.tangent_y[0]])
     half = 17.0 * canvas.metres_per_point
@@ -329,7 +369,7 @@ def _write_texts(
         figure.text(place, name_y, name.upper(), color=colour, fontsize=9, fontweight="bold", **_FLUSH_RIGHT)
 
 
-def _draw_scale(figure: "Figure", canvas: _Canvas) -> None:
+def _draw_scale(figure: "Figure", canvas: Canvas) -> None:
     """A bar of round length at the lower right."""
     from matplotlib.lines import Line2D
 
