@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hotlap.cli.output import print_json, writable
+from hotlap.errors import OptimalError
 
 tracks_app = typer.Typer(help="List, show, import and generate tracks.", no_args_is_help=True)
 
@@ -40,21 +41,33 @@ def list_tracks(
 def show_track(
     track_id: Annotated[str, typer.Argument(metavar="ID", help="Track id.")],
     png: Annotated[Path | None, typer.Option(help="Write a picture of the track.")] = None,
+    with_line: Annotated[bool, typer.Option("--optimal", help="Draw the optimal line into it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show a track's figures, and draw it.
 
-    Example: hotlap tracks show track-01 --png track-01.png
+    Example: hotlap tracks show track-01 --png track-01.png --optimal
     """
+    from hotlap.optimal.store import find_reference
     from hotlap.tracks.registry import load_track
 
     track = load_track(track_id)
+    reference = find_reference(track)
     place = writable(png) if png else None
+    if with_line and reference is None:
+        raise OptimalError(f"{track_id}: its optimal lap is not known yet. Solve it: hotlap optimal {track_id}")
     if place:
         from hotlap.tracks.pictures import draw_track
 
-        subtitle = f"{track.nodes.length_m:,.0f} m · {track.character}"
-        draw_track(track.nodes, place, title=track.name, subtitle=subtitle, medals=track.medals_s)
+        line = reference.raceline if reference and with_line else None
+        draw_track(
+            track.nodes,
+            place,
+            title=track.name,
+            subtitle=f"{track.nodes.length_m:,.0f} m · {track.character}",
+            raceline=(line.x_m, line.y_m, line.vx_mps) if line else None,
+            medals=track.medals_s,
+        )
     figures = {
         "id": track.track_id,
         "name": track.name,
@@ -64,6 +77,7 @@ def show_track(
         "min_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).min()),
         "max_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).max()),
         "medals_sec": dict(track.medals_s) or None,
+        "optimal_lap_time_sec": reference.lap_time_s if reference else None,
         "png": str(place) if place else None,
     }
     if as_json:
@@ -76,6 +90,8 @@ def show_track(
     )
     if track.medals_s:
         print("  medals: " + ", ".join(f"{name} {time_s:.2f} s" for name, time_s in track.medals_s.items()))
+    if reference:
+        print(f"  optimal lap: {reference.lap_time_s:.2f} s")
     if place:
         print(f"picture: {place}")
 

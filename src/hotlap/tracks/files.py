@@ -358,7 +358,9 @@ def _format_rows(path: Path, columns: tuple[FloatArray, ...], separator: str, de
     if not np.isfinite(values).all():
         raise TrackError(f"{path}: not written, a value is not finite. Every column must hold numbers.")
     # Adding zero turns -0.0 into 0.0, so a file reads the same after a round trip.
-    rounded = np.stack([np.round(column, places) for column, places in zip(columns, decimals, strict=True)], axis=1) + 0.0
+    rounded = values.copy()
+    for column, places in enumerate(decimals):
+        rounded[:, column] = np.round(values[:, column], places) + 0.0
     return [
         separator.join(f"{value:.{places}f}" for value, places in zip(row, decimals, strict=True))
         for row in rounded.tolist()

@@ -294,23 +294,31 @@ def label_corners(
     canvas: Canvas, nodes: RibbonNodes, corners: Sequence[Corner], notes: Sequence[str] | None = None
 ) -> None:
     """Corner numbers, each with a note under it if there are `notes`, and the arrow of travel, where nothing lies."""
-    axes, radius = canvas.axes, (11.5 if notes is None else 22.5) * canvas.metres_per_point
+    axes, points = canvas.axes, canvas.metres_per_point
     taken = np.concatenate((*wall_lines(nodes), np.stack((nodes.x_m, nodes.y_m), axis=1)))
-    spot = _free_spot(nodes, 0, -1.0, 18.4 * canvas.metres_per_point, taken)
+    spot = _free_spot(nodes, 0, -1.0, 18.4 * points, taken)
     if spot is not None:
         taken = np.concatenate((taken, _draw_arrow(canvas, nodes, spot)))
     for index, corner in enumerate(corners):
-        spot = _free_spot(nodes, corner.apex, -float(np.sign(corner.turn_rad)), radius, taken)
-        if spot is None:
-            continue
-        taken = np.concatenate((taken, spot + radius * _COMPASS))
-        x, y = spot.tolist()
-        if notes is not None:
-            note = {"xytext": (0, -11), "textcoords": "offset points", "zorder": 40, **_CENTRED}
-            axes.annotate(notes[index], (x, y), color=TEXT, fontsize=9.5, **note)
-            y += 6.0 * canvas.metres_per_point
-        axes.plot(x, y, marker="o", markersize=19, color=BADGE, zorder=39, clip_on=False)
-        axes.text(x, y, str(index + 1), color=TEXT, fontsize=10, fontweight="bold", zorder=40, **_CENTRED)
+        note = notes[index] if notes is not None else ""
+        # Where there is no room for the note the number still finds some.
+        for text, radius in ((note, 22.5 * points), ("", 11.5 * points)) if note else (("", 11.5 * points),):
+            spot = _free_spot(nodes, corner.apex, -float(np.sign(corner.turn_rad)), radius, taken)
+            if spot is None:
+                continue
+            taken = np.concatenate((taken, spot + radius * _COMPASS))
+            _draw_badge(axes, spot, str(index + 1), text, points)
+            break
+
+
+def _draw_badge(axes: "Axes", spot: FloatArray, number: str, note: str, metres_per_point: float) -> None:
+    """A corner's number in a disc, with a note under it."""
+    x, y = spot.tolist()
+    if note:
+        axes.text(x, y - 11.0 * metres_per_point, note, color=TEXT, fontsize=9.5, zorder=40, **_CENTRED)
+        y += 6.0 * metres_per_point
+    axes.plot(x, y, marker="o", markersize=19, color=BADGE, zorder=39, clip_on=False)
+    axes.text(x, y, number, color=TEXT, fontsize=10, fontweight="bold", zorder=40, **_CENTRED)
 
 
 def _free_spot(nodes: RibbonNodes, node: int, outside: float, radius: float, taken: FloatArray) -> FloatArray | None:
