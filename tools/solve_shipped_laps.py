@@ -1,6 +1,6 @@
 """Solve the optimal laps that ship with the package: the built-in tracks and the frozen split.
 
-Run it after a change of physics or of shipped tracks. Laps that still fit are left alone, so an interrupted run goes on.
+Run it after a change of physics or of shipped tracks. Laps that still fit are left alone, so a broken-off run goes on.
 """
 
 import argparse

@@ -64,7 +64,8 @@ def test_a_track_is_shown_and_drawn(hotlap, tmp_path):
     answer = hotlap("tracks", "show", "track-01", "--png", png, "--json")
     assert answer.code == 0
     assert set(answer.figures) == {
-        "id", "name", "character", "length_m", "min_radius_m", "min_width_m", "max_width_m", "medals_sec", "png"
+        "id", "name", "character", "length_m", "min_radius_m", "min_width_m", "max_width_m", "medals_sec",
+        "optimal_lap_time_sec", "png"
     }  # fmt: skip
     assert answer.figures["length_m"] == pytest.approx(load_track("track-01").nodes.length_m)
     with Image.open(png) as image:
@@ -105,8 +106,17 @@ def test_an_imported_track_is_listed_shown_and_driven(hotlap, home, round_file):
     rows = hotlap("tracks", "list", "--json").figures["tracks"]
     assert rows[-1] == {"id": "my-ring", "name": "my-ring", "character": "your own", "source": "yours"}
     assert hotlap("tracks", "show", "my-ring", "--json").figures["min_radius_m"] == pytest.approx(60.0, rel=0.02)
-    figures = hotlap("evaluate", "casual", "--track", "my-ring", "--episodes", 2, "--json").figures
-    assert (figures["completion_rate"], figures["clean_lap_rate"]) == (1.0, 1.0)
+    laps = hotlap("drive", "casual", "--track", "my-ring", "--laps", 2, "--json").figures["laps"]
+    assert [lap["clean"] for lap in laps] == [True, True]
+
+
+def test_the_optimal_line_is_drawn_where_it_is_known(hotlap, refused, home, round_file, tmp_path):
+    plain, lined = tmp_path / "plain.png", tmp_path / "lined.png"
+    hotlap("tracks", "show", "track-01", "--png", plain)
+    assert hotlap("tracks", "show", "track-01", "--png", lined, "--optimal").code == 0
+    assert plain.read_bytes() != lined.read_bytes()
+    hotlap("tracks", "import", round_file, "--id", "my-ring")
+    assert "hotlap optimal my-ring" in refused("tracks", "show", "my-ring", "--png", lined, "--optimal")
 
 
 def test_importing_again_replaces(hotlap, home, round_file):

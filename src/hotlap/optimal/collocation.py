@@ -83,12 +83,14 @@ def solve(
     car: CarParameters,
     *,
     most_slip: float | None = None,
+    steering_share: float = 1.0,
     start: Floats | None = None,
     max_iterations: int = 800,
 ) -> Solution:
     """The fastest way over the road: a closed flying lap, or, with a `start` state, from there to the end.
 
-    `most_slip` keeps both axles' slip below that share of the slip at which they grip most.
+    `most_slip` keeps both axles' slip below that share of the slip at which they grip most; `steering_share` is how
+    much of the wheel's greatest speed may be used.
     """
     count = len(road.lengths_m)
     states = ca.MX.sym("states", NUM_STATES, count * DEGREE)
@@ -112,7 +114,7 @@ def solve(
         rows.append(ca.vec(sliding))
         limits.append(np.full(2 * DEGREE * count, most_slip))
     constraints, limit = ca.vertcat(*rows), np.concatenate(limits)
-    low, high = _bounds(road, car)
+    low, high = _bounds(road, car.steering_rate_per_s * steering_share)
 
     variables = ca.vertcat(ca.vec(states), ca.vec(controls))
     solver = ca.nlpsol("lap", "ipopt", {"x": variables, "f": cost, "g": constraints}, _options(max_iterations))
@@ -157,7 +159,7 @@ def _interval(car: CarParameters) -> ca.Function:
     )
 
 
-def _bounds(road: Road, car: CarParameters) -> tuple[Floats, Floats]:
+def _bounds(road: Road, rate: float) -> tuple[Floats, Floats]:
     count = len(road.lengths_m)
     low = np.zeros((count, DEGREE, NUM_STATES))
     high = np.zeros((count, DEGREE, NUM_STATES))
@@ -165,7 +167,6 @@ def _bounds(road: Road, car: CarParameters) -> tuple[Floats, Floats]:
         if name != State.LATERAL:
             low[..., name], high[..., name] = _LOW[name], _HIGH[name]
     low[..., State.LATERAL], high[..., State.LATERAL] = -road.right_m, road.left_m
-    rate = car.steering_rate_per_s
     low_u = np.tile(np.array([-rate, 0.0, 0.0]) / CONTROL_SCALE, (count, 1))
     high_u = np.tile(np.array([rate, 1.0, 1.0]) / CONTROL_SCALE, (count, 1))
     return (

@@ -35,10 +35,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Aims:
-    """What a lap is solved for: the whole road and grip, or a little less of both."""
+    """What a lap is solved for: the whole road, grip and wheel, or a little less of each."""
 
     margin_m: float = 0.0  # kept to the road's edge
     most_slip: float | None = None  # share of the slip at which a tyre grips most; None: no limit
+    steering_share: float = 1.0  # of the speed at which the wheel can be turned
 
 
 def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameters | None = None) -> Plan:
@@ -62,7 +63,8 @@ def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameter
 
 
 def _solve(nodes: RibbonNodes, edges_m: Floats, guess: Guess, aims: Aims, car: CarParameters) -> Solution:
-    found = solve(lay_road(nodes, edges_m, aims.margin_m), guess, car, most_slip=aims.most_slip)
+    road = lay_road(nodes, edges_m, aims.margin_m)
+    found = solve(road, guess, car, most_slip=aims.most_slip, steering_share=aims.steering_share)
     if not found.is_solved:
         raise OptimalError(
             f"the optimal lap did not converge on {len(edges_m) - 1} intervals: {found.status} after "
@@ -82,7 +84,9 @@ def solve_standing(nodes: RibbonNodes, aims: Aims | None = None, car: CarParamet
     edges_m = cut(nodes, speed_mps, INTERVALS_S[1], from_m=start.distance_m)
     guess = first_guess(nodes, edges_m, car, speed_mps)
     road = lay_road(nodes, edges_m, aims.margin_m)
-    found = solve(road, guess, car, most_slip=aims.most_slip, start=start.state)
+    found = solve(
+        road, guess, car, most_slip=aims.most_slip, steering_share=aims.steering_share, start=start.state
+    )
     if not found.is_solved:
         raise OptimalError(f"the optimal standing lap did not converge: {found.status}.")
     plan = _plan(edges_m, found, np.nan, time.perf_counter() - began)
