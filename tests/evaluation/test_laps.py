@@ -9,7 +9,7 @@ import pytest
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.evaluation import laps as laps_module
-from hotlap.evaluation.laps import Evaluation, Lap, LapCounter, drive, evaluate, measuring_fleet
+from hotlap.evaluation.laps import Evaluation, Lap, LapCounter, drive, evaluate, figures_of, measuring_fleet
 
 FIGURES = [
     "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
@@ -151,13 +151,17 @@ def test_only_clean_laps_count_for_the_times():
     ]  # fmt: skip
     counter.wall_contacts = 3
     counter.returns[:] = [1.0, 2.0, 3.0, 6.0]
-    result = laps_module._summarise(counter, "x", "track-01", "line", 0, 4, 2)
+    measured = figures_of(counter, episodes=4, laps_wanted=2)
+    result = Evaluation(driver="x", track="track-01", start="line", seed=0, episodes=4, **measured)
     assert (result.mean_lap_time_sec, result.best_lap_time_sec, result.std_lap_time_sec) == (42.0, 40.0, 2.0)
+    assert result.median_lap_time_sec == 42.0
     assert result.standing_lap_time_sec == 52.0
     assert result.completion_rate == 0.75
     assert result.clean_lap_rate == pytest.approx(4 / 6)
     assert result.wall_contacts_per_lap == 0.5
     assert result.mean_reward == 3.0
+    assert result.gap_to_optimal is None
+    assert result.against(35.0).gap_to_optimal == pytest.approx(0.2)
 
 
 def test_a_contact_is_counted_when_it_begins():

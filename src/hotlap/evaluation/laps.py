@@ -110,7 +110,7 @@ def evaluate(
         "seed": seed,
         "episodes": episodes,
     }
-    return Evaluation(**task, **_figures(counter, episodes, laps_wanted))
+    return Evaluation(**task, **figures_of(counter, episodes, laps_wanted))
 
 
 def drive(driver: Driver, fleet: Fleet, laps_wanted: int, progress: Progress | None = None) -> LapCounter:
@@ -148,7 +148,7 @@ def measuring_fleet(track_id: str, num_cars: int) -> Fleet:
     return Fleet([track_id], settings, num_cars, suited_threads(num_cars))
 
 
-def _figures(counter: LapCounter, episodes: int, laps_wanted: int) -> dict[str, Any]:
+def figures_of(counter: LapCounter, episodes: int, laps_wanted: int) -> dict[str, Any]:
     """What was measured; the lap numbered `laps_wanted` is the flying one."""
     flying = [lap for lap in counter.laps if lap.number == laps_wanted]
     standing_s = [lap.time_s for lap in counter.laps if lap.number < laps_wanted and lap.is_clean]
