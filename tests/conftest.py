@@ -4,8 +4,12 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from hotlap.optimal.lap import Plan
 
 # Before anything imports them: no windows, and thread pools that do not fight over the cores.
 os.environ["MPLBACKEND"] = "Agg"
@@ -16,6 +20,9 @@ TESTS = Path(__file__).resolve().parent
 SERVER_FIXTURES = {"bridge_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {"sim", "envs", "drivers", "evaluation", "training", "bridge", "web", "cli", "optimal"}
+
+# Patience with the one real solve of the fast tests, on a machine that is busy with other things.
+SOLVING_S = 180
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
@@ -43,6 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
+        if "followed" in getattr(item, "fixturenames", ()):
+            # Whichever of them comes first waits for the solver, and nobody times that.
+            item.add_marker(pytest.mark.timeout(SOLVING_S))
 
 
 def steps_the_simulator(item: pytest.Item) -> bool:
@@ -75,3 +85,14 @@ def compiled(pytestconfig: pytest.Config) -> None:
     error = pytestconfig.stash.get(COMPILE_ERROR, None)
     if error is not None:
         raise RuntimeError("the simulator did not compile") from error
+
+
+@pytest.fixture(scope="session")
+def followed(compiled: None) -> "tuple[Plan, Plan]":
+    """The flying and the standing lap of track-01 as the optimal driver wants them: the fast tests' one real solve."""
+    from hotlap.drivers.optimal import FOLLOWER_AIMS
+    from hotlap.optimal.lap import solve_flying, solve_standing
+    from hotlap.tracks.registry import load_track
+
+    nodes = load_track("track-01").nodes
+    return solve_flying(nodes, FOLLOWER_AIMS), solve_standing(nodes, FOLLOWER_AIMS)

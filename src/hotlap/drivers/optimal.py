@@ -12,8 +12,9 @@ from hotlap.sim.vehicle import TICK_S, CarParameters
 
 Floats = NDArray[np.float64]
 
-# What is kept in hand for a driver that decides 60 times a second: a hand's breadth of road, slip short of the peak.
-FOLLOWER_AIMS = Aims(margin_m=0.15, most_slip=0.9)
+# What is kept in hand for a driver that decides 60 times a second: a hand's breadth of road, slip short of the peak,
+# some of the wheel's speed. A plan that catches a slide with all of that leaves nothing to correct with: the car spins.
+FOLLOWER_AIMS = Aims(margin_m=0.15, most_slip=0.9, steering_share=0.85)
 
 # At the limit of grip the linear feedback promises more than pedals can give, so corrections are bounded.
 MOST_CORRECTION = np.array([8.0, 0.4, 0.2])  # of steering rate, throttle and brake

@@ -84,9 +84,7 @@ def solve_standing(nodes: RibbonNodes, aims: Aims | None = None, car: CarParamet
     edges_m = cut(nodes, speed_mps, INTERVALS_S[1], from_m=start.distance_m)
     guess = first_guess(nodes, edges_m, car, speed_mps)
     road = lay_road(nodes, edges_m, aims.margin_m)
-    found = solve(
-        road, guess, car, most_slip=aims.most_slip, steering_share=aims.steering_share, start=start.state
-    )
+    found = solve(road, guess, car, most_slip=aims.most_slip, steering_share=aims.steering_share, start=start.state)
     if not found.is_solved:
         raise OptimalError(f"the optimal standing lap did not converge: {found.status}.")
     plan = _plan(edges_m, found, np.nan, time.perf_counter() - began)

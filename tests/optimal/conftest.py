@@ -1,0 +1,15 @@
+"""Compiles the wrapped kernels before the first test's clock starts."""
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """See the hook of the same name in `tests/conftest.py`."""
+    here = Path(__file__).resolve().parent
+    if session.config.option.collectonly or not any(item.path.is_relative_to(here) for item in session.items):
+        return
+    from .kernels import warm_up
+
+    warm_up()

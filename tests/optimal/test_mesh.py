@@ -1,0 +1,105 @@
+"""Meshes: intervals of equal driving time that cover the lap, and solutions carried from one to another."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotlap.optimal.mesh import along_track, cut, first_guess, guess_speed, lay_road, points_of, transfer
+from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
+from hotlap.optimal.store import find_reference
+from hotlap.tracks.registry import list_tracks, load_track
+
+from .kernels import CAR
+
+NODES = load_track("track-01").nodes
+SPEED_MPS = guess_speed(NODES, CAR)
+
+
+@given(st.floats(0.05, 1.0), st.floats(0.0, 50.0))
+@settings(max_examples=40, deadline=None)
+def test_a_cut_covers_the_lap_in_pieces_of_equal_time(interval_s, from_m):
+    edges_m = cut(NODES, SPEED_MPS, interval_s, from_m)
+    assert edges_m[0] == pytest.approx(from_m)
+    assert edges_m[-1] == pytest.approx(NODES.length_m)
+    clock_s = np.concatenate([[0.0], np.cumsum(NODES.step_m / SPEED_MPS)])
+    pieces_s = np.diff(np.interp(edges_m, np.arange(NODES.num_nodes + 1) * NODES.step_m, clock_s))
+    np.testing.assert_allclose(pieces_s, pieces_s[0], rtol=1e-6)
+    assert pieces_s[0] <= interval_s * (1.0 + 1e-9)
+
+
+def test_a_short_track_still_has_pieces():
+    assert len(cut(NODES, SPEED_MPS, 1e3)) == 9
+
+
+def test_points_lie_in_their_intervals_and_the_last_is_the_end():
+    edges_m = cut(NODES, SPEED_MPS, 0.2)
+    points_m = points_of(edges_m)
+    np.testing.assert_allclose(points_m[:, -1], edges_m[1:])
+    assert (points_m[:, 0] > edges_m[:-1]).all()
+    assert (np.diff(points_m.ravel()) > 0.0).all()
+
+
+def test_values_along_the_track_are_the_nodes_own_and_closed_over_the_line():
+    at_m = np.arange(NODES.num_nodes) * NODES.step_m
+    np.testing.assert_allclose(along_track(NODES.x_m, NODES, at_m), NODES.x_m, atol=1e-6)
+    beyond = along_track(NODES.x_m, NODES, np.array([NODES.length_m + 3.5, -1.25]))
+    np.testing.assert_allclose(beyond, along_track(NODES.x_m, NODES, np.array([3.5, NODES.length_m - 1.25])))
+    half = along_track(NODES.x_m, NODES, np.array([NODES.length_m - 0.5 * NODES.step_m]))
+    assert half[0] == pytest.approx(0.5 * (NODES.x_m[-1] + NODES.x_m[0]))
+
+
+def test_the_road_is_narrowed_by_the_margin_on_both_sides_but_never_closed():
+    edges_m = cut(NODES, SPEED_MPS, 0.2)
+    whole, less, none = (lay_road(NODES, edges_m, margin_m) for margin_m in (0.0, 0.5, 100.0))
+    np.testing.assert_allclose(whole.left_m - less.left_m, 0.5)
+    np.testing.assert_allclose(whole.right_m - less.right_m, 0.5)
+    assert none.left_m.min() == none.right_m.min() == 0.1
+    assert whole.lengths_m.sum() == pytest.approx(NODES.length_m)
+    np.testing.assert_array_equal(whole.starts_m, edges_m[:-1])
+
+
+def test_the_first_guess_follows_the_centreline_within_all_limits():
+    edges_m = cut(NODES, SPEED_MPS, 0.2)
+    guess = first_guess(NODES, edges_m, CAR, SPEED_MPS)
+    assert (guess.states[..., State.LATERAL] == 0.0).all()
+    assert (np.abs(guess.states[..., State.STEER]) <= 1.0).all()
+    # A left-hand bend is driven with the wheel to the left, which is negative.
+    turning = np.abs(guess.states[..., State.YAW]) > 0.1
+    assert (guess.states[..., State.STEER] * guess.states[..., State.YAW])[turning].max() < 0.0
+    for pedal in (State.THROTTLE, State.BRAKE):
+        assert (guess.states[..., pedal] > 0.0).all()
+        assert (guess.states[..., pedal] < 1.0).all()
+
+
+def test_a_transfer_to_the_same_mesh_changes_nothing():
+    edges_m = cut(NODES, SPEED_MPS, 0.2)
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(len(edges_m) - 1, 3, NUM_STATES))
+    controls = rng.normal(size=(len(edges_m) - 1, NUM_CONTROLS))
+    moved = transfer(edges_m, states, controls, edges_m)
+    np.testing.assert_allclose(moved.states, states)
+    np.testing.assert_array_equal(moved.controls, controls)
+
+
+def test_a_transfer_keeps_what_is_linear_and_takes_controls_from_where_they_were():
+    coarse_m, fine_m = cut(NODES, SPEED_MPS, 0.2), cut(NODES, SPEED_MPS, 0.07)
+    states = np.repeat(points_of(coarse_m)[..., None], NUM_STATES, axis=-1)
+    controls = np.repeat(coarse_m[:-1, None], NUM_CONTROLS, axis=1)
+    moved = transfer(coarse_m, states, controls, fine_m)
+    inside = points_of(fine_m) >= points_of(coarse_m)[0, 0]
+    np.testing.assert_allclose(moved.states[..., 0][inside], points_of(fine_m)[inside])
+    middle_m = 0.5 * (fine_m[:-1] + fine_m[1:])
+    assert (moved.controls[:, 0] <= middle_m).all()
+    assert (middle_m - moved.controls[:, 0] < np.diff(coarse_m).max()).all()
+
+
+@pytest.mark.timeout(60)  # the first to build all the tracks
+def test_no_shipped_lap_depends_on_its_mesh():
+    changes = {}
+    for entry in list_tracks():
+        if entry.source != "yours":
+            found = find_reference(load_track(entry.track_id))
+            changes[entry.track_id] = found.mesh_change if found else np.nan
+    assert len(changes) == 128
+    assert [name for name, change in changes.items() if not 0.0 <= change < 5e-4] == []
