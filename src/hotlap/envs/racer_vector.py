@@ -24,6 +24,12 @@ _BOTH_NAMES = ("lap", "checkpoint", "stepCount", "tick")  # mean the same in bot
 _STEP_NAMES = tuple(name for name in INFO_DTYPE.names or () if name not in ("lapTime", "lapClean"))
 
 
+def _copy(infos: NDArray[np.void]) -> NDArray[np.void]:
+    """A copy of records, as bytes: numpy copies records field by field, which took a twentieth of a step."""
+    copied: NDArray[np.void] = infos.view(np.uint8).copy().view(infos.dtype)
+    return copied
+
+
 class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], Arrays]):
     """Cars on one track, or on several in turn. Car i of a batch seeded s is `RacerEnv` seeded s + i, bit for bit."""
 
@@ -103,12 +109,12 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         terminated, truncated = batch.terminated.copy(), batch.truncated.copy()
         ended = terminated | truncated
         # A car that began anew has no step behind it: its last one is in `final_info`.
-        info = self._info(batch.infos.copy(), ~ended)
+        info = self._info(_copy(batch.infos), ~ended)
         if ended.any():
             for name in _BOTH_NAMES:
                 info[f"_{name}"] = self._everyone
             info["final_obs"], info["_final_obs"] = batch.final_obs.copy(), ended
-            info["final_info"], info["_final_info"] = self._info(batch.final_infos.copy(), ended), ended
+            info["final_info"], info["_final_info"] = self._info(_copy(batch.final_infos), ended), ended
         return batch.obs.copy(), batch.rewards.copy(), terminated, truncated, info
 
     def _info(self, infos: NDArray[np.void], mask: NDArray[np.bool_]) -> VectorInfo:
