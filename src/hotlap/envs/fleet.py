@@ -70,6 +70,7 @@ class Fleet:
         self._rules = settings.rules()
         self._world = (self._ribbons, self._car, self._rules)
         self._everyone = np.ones(num_cars, np.bool_)
+        self._episodes = self.batch.states["episode"]  # a view: looking the column up costs more than counting it
 
     @property
     def states(self) -> NDArray[np.void]:
@@ -88,7 +89,7 @@ class Fleet:
 
     def next_episode(self) -> None:
         """Move every car on to its next episode's random numbers."""
-        self.states["episode"] += 1
+        self._episodes += 1
 
     def reset(self, start: str | None = None, mask: NDArray[np.bool_] | None = None) -> None:
         """Begin an episode for the cars in `mask` (all); `start` overrides the settings for this time."""

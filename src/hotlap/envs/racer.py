@@ -1,6 +1,7 @@
 """`RacerEnv`: one car, one Gymnasium environment."""
 
 import math
+from operator import itemgetter
 from typing import Any
 
 import gymnasium as gym
@@ -20,6 +21,16 @@ Info = dict[str, Any]
 DEFAULT_TRACK = "track-01"
 
 _INFO_NAMES = INFO_DTYPE.names or ()
+
+# What `reset` tells, and the columns it comes from: here `speed` is the car's, not the reward term.
+RESET_COLUMNS = {
+    "lap": "lap",
+    "checkpoint": "checkpoint",
+    "stepCount": "stepCount",
+    "tick": "tick",
+    "speed": "rawSpeed",
+}
+_reset_values = itemgetter(*(_INFO_NAMES.index(column) for column in RESET_COLUMNS.values()))
 _ACTION_SHAPE = (NUM_ACTIONS,)
 
 
@@ -52,14 +63,9 @@ class RacerEnv(gym.Env[Any, Any]):
         else:
             self.fleet.next_episode()
         self.fleet.reset(start=start)
-        info = self._batch.infos[0]
-        return self._batch.obs[0].copy(), {
-            "lap": int(info["lap"]),
-            "checkpoint": int(info["checkpoint"]),
-            "stepCount": int(info["stepCount"]),
-            "tick": int(info["tick"]),
-            "speed": float(info["rawSpeed"]),
-        }
+        return self._batch.obs[0].copy(), dict(
+            zip(RESET_COLUMNS, _reset_values(self._batch.infos[0].item()), strict=True)
+        )
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, Info]:
         """One tick. An action out of range is clipped; one that is not finite is an error, and nothing moves."""

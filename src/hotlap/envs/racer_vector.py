@@ -9,7 +9,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import MAX_CARS, Fleet, State, suited_threads
-from hotlap.envs.racer import DEFAULT_TRACK, start_option
+from hotlap.envs.racer import DEFAULT_TRACK, RESET_COLUMNS, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
@@ -19,7 +19,6 @@ from hotlap.sim.world import INFO_DTYPE
 Arrays = NDArray[Any]
 VectorInfo = dict[str, Any]
 
-_RESET_NAMES = {"lap": "lap", "checkpoint": "checkpoint", "stepCount": "stepCount", "tick": "tick", "speed": "rawSpeed"}
 _BOTH_NAMES = ("lap", "checkpoint", "stepCount", "tick")  # mean the same in both infos; `speed` does not
 _STEP_NAMES = tuple(name for name in INFO_DTYPE.names or () if name not in ("lapTime", "lapClean"))
 
@@ -81,7 +80,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         self.fleet.reset(start=start)
         infos = self._batch.infos.copy()
         info: VectorInfo = {}
-        for name, column in _RESET_NAMES.items():
+        for name, column in RESET_COLUMNS.items():
             info[name], info[f"_{name}"] = infos[column], self._everyone
         return self._batch.obs.copy(), info
 

@@ -16,6 +16,7 @@ from hotlap.tracks.golden import reflexes
 # Actions are renewed outside the clock every so many ticks, so that cars drive instead of scraping along walls.
 HOLD_TICKS = 10
 SPREAD_TICKS = 300
+BLOCK_CALLS = 100
 BATCH_CONFIG = {"episode": {"start": "random"}}
 
 
@@ -78,20 +79,22 @@ def _batch_rate(env: RacerVectorEnv, seconds: float) -> float:
 
 
 def _single_costs(track_id: str, seconds: float) -> tuple[float, float]:
-    """Microseconds of one step and of one reset of a `RacerEnv`."""
+    """Microseconds of one step and of one reset of a `RacerEnv`, in turn, so that both meet the same machine."""
     env = RacerEnv(track_id)
     env.reset(seed=0)
     action = np.array([0.05, 0.5, 0.0], np.float32)
-    return _cost_usec(lambda: env.step(action), seconds), _cost_usec(env.reset, seconds / 4.0)
+    calls: tuple[Callable[[], object], ...] = (lambda: env.step(action), env.reset)
+    blocks_s: tuple[list[float], ...] = ([], [])
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for call, times_s in zip(calls, blocks_s, strict=True):
+            times_s.append(_block_s(call))
+    step_s, reset_s = (float(np.median(times_s)) / BLOCK_CALLS for times_s in blocks_s)
+    return 1e6 * step_s, 1e6 * reset_s
 
 
-def _cost_usec(call: Callable[[], object], seconds: float) -> float:
-    """Mean cost of a call, called for about `seconds`."""
-    for _ in range(100):
+def _block_s(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    for _ in range(BLOCK_CALLS):
         call()
-    calls, begin = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - begin) < seconds:
-        for _ in range(100):
-            call()
-        calls += 100
-    return 1e6 * elapsed / calls
+    return time.perf_counter() - begin

@@ -13,6 +13,7 @@ from hotlap.sim.compiling import kernel
 from hotlap.sim.ribbon import FAR_SPAN, NEAR_SPAN
 
 F = np.float32
+U = np.uintp  # unsigned indices: numba need not look for negative ones, a tenth of a step
 ZERO = F(0.0)
 
 NUM_RAYS = 9
@@ -49,14 +50,14 @@ def hit_distance(ox, oy, dx, dy, near, far, on_left):
 @kernel
 def room_beside(portals, k, ox, oy, dx, dy):
     """By how much (m) a line along (dx, dy) clears portal k's left and right wall point; negative: not at all."""
-    gate = portals[k]
+    gate = portals[U(k)]
     return dx * (gate.left_y - oy) - dy * (gate.left_x - ox), dy * (gate.right_x - ox) - dx * (gate.right_y - oy)
 
 
 @kernel
 def is_out_of_range(portals, k, ox, oy, dx, dy):
     """Whether the whole portal lies farther along the ray than the ray reaches."""
-    gate = portals[k]
+    gate = portals[U(k)]
     left_m = dx * (gate.left_x - ox) + dy * (gate.left_y - oy)
     right_m = dx * (gate.right_x - ox) + dy * (gate.right_y - oy)
     return min(left_m, right_m) > RAY_RANGE_M
@@ -76,9 +77,9 @@ def cast(track, portals, node, ox, oy, dx, dy):
             on_left = back_left > ZERO and left <= ZERO
             if on_left == (back_right > ZERO and right <= ZERO):
                 # The ray runs along the portal the car stands on, and rounding decides nothing; the side does.
-                across = portals[first + node]
+                across = portals[U(first + node)]
                 on_left = dx * (across.left_x - across.right_x) + dy * (across.left_y - across.right_y) > ZERO
-            return hit_distance(ox, oy, dx, dy, portals[first + node], portals[first + node + 1], on_left)
+            return hit_distance(ox, oy, dx, dy, portals[U(first + node)], portals[U(first + node + 1)], on_left)
         # Backwards, the line is turned round: the tests are then the same, only the portals count down.
         at, way = node, -1
         ex, ey = -dx, -dy
@@ -89,7 +90,7 @@ def cast(track, portals, node, ox, oy, dx, dy):
         here = first + at
         clear = min(left, right)
         left, right = room_beside(portals, here + way * FAR_SPAN, ox, oy, ex, ey)
-        if min(clear, min(left, right)) > portals[min(here, here + way * FAR_SPAN)].far_stray_m:
+        if min(clear, min(left, right)) > portals[U(min(here, here + way * FAR_SPAN))].far_stray_m:
             at += way * FAR_SPAN
             if is_out_of_range(portals, first + at, ox, oy, dx, dy):
                 return RAY_RANGE_M
@@ -104,7 +105,7 @@ def cast(track, portals, node, ox, oy, dx, dy):
             from_k = here + k * jump
             left, right = room_beside(portals, from_k + jump, ox, oy, ex, ey)
             clear_next = min(left, right)
-            still &= min(clear, clear_next) > portals[min(from_k, from_k + jump)].near_stray_m
+            still &= min(clear, clear_next) > portals[U(min(from_k, from_k + jump))].near_stray_m
             passed += still
             clear = clear_next
         at += passed * jump
@@ -126,7 +127,7 @@ def cast(track, portals, node, ox, oy, dx, dy):
         at += passed * way
         here += passed * way
         if passed < NEAR_SPAN:
-            return hit_distance(ox, oy, dx, dy, portals[here], portals[here + way], on_left)
+            return hit_distance(ox, oy, dx, dy, portals[U(here)], portals[U(here + way)], on_left)
         if is_out_of_range(portals, here, ox, oy, dx, dy):
             return RAY_RANGE_M
     return RAY_RANGE_M

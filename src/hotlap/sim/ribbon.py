@@ -15,6 +15,7 @@ from hotlap.sim.compiling import kernel
 from hotlap.sim.maths import mix
 
 F = np.float32
+U = np.uintp  # unsigned indices: numba need not look for negative ones
 ZERO, ONE = F(0.0), F(1.0)
 
 # A car moves at most a few nodes in a tick; a bound keeps the search finite whatever the numbers are.
@@ -167,7 +168,7 @@ def node_after(track, node):
 @kernel
 def ahead_of(nodes, k, x, y):
     """How far (m) the point lies ahead of node k's cross-section."""
-    here = nodes[k]
+    here = nodes[U(k)]
     return (x - here.x_m) * here.tangent_x + (y - here.y_m) * here.tangent_y
 
 
@@ -193,7 +194,7 @@ def locate(track, nodes, node, x, y):
         else:
             break
     share = min(max(behind / (behind - beyond), ZERO), ONE) if behind > beyond else ZERO
-    here, there = nodes[first + node], nodes[first + following]
+    here, there = nodes[U(first + node)], nodes[U(first + following)]
     normal_x = -mix(here.tangent_y, there.tangent_y, share)
     normal_y = mix(here.tangent_x, there.tangent_x, share)
     left_m = (x - mix(here.x_m, there.x_m, share)) * normal_x + (y - mix(here.y_m, there.y_m, share)) * normal_y
@@ -203,8 +204,8 @@ def locate(track, nodes, node, x, y):
 @kernel
 def place(track, nodes, node, share, left_m):
     """World position of a point on the ribbon: the inverse of `locate`."""
-    here = nodes[track.first_node + node]
-    there = nodes[track.first_node + node_after(track, node)]
+    here = nodes[U(track.first_node + node)]
+    there = nodes[U(track.first_node + node_after(track, node))]
     x = mix(here.x_m, there.x_m, share) - mix(here.tangent_y, there.tangent_y, share) * left_m
     y = mix(here.y_m, there.y_m, share) + mix(here.tangent_x, there.tangent_x, share) * left_m
     return x, y

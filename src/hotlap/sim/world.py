@@ -14,6 +14,7 @@ from hotlap.sim.ribbon import arc_length, locate, node_after, place
 from hotlap.sim.vehicle import advance
 
 F = np.float32
+U = np.uintp  # unsigned indices: numba need not look for negative ones
 ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
 
 NUM_OBSERVATIONS = 14
@@ -98,9 +99,9 @@ def begin_episode(me, tracks, nodes, rules):
         side = TWO * uniform(me.seed, me.episode, 2) - ONE
         turn_rad = START_HEADING_RAD * (TWO * uniform(me.seed, me.episode, 3) - ONE)
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
-        at = nodes[track.first_node + node]
+        at = nodes[U(track.first_node + node)]
         left_m = START_WIDTH * side * (at.road_left_m if side > ZERO else at.road_right_m)
-    here = nodes[track.first_node + node]
+    here = nodes[U(track.first_node + node)]
     me.x_m, me.y_m = place(track, nodes, node, share, left_m)
     me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)
     me.forward_mps = pace * here.start_speed_mps
@@ -126,8 +127,8 @@ def begin_episode(me, tracks, nodes, rules):
 @kernel
 def is_off_road(me, track, nodes):
     """Whether the car's centre is past the road's edge."""
-    here = nodes[track.first_node + me.node]
-    there = nodes[track.first_node + node_after(track, me.node)]
+    here = nodes[U(track.first_node + me.node)]
+    there = nodes[U(track.first_node + node_after(track, me.node))]
     if me.lateral_m > ZERO:
         return me.lateral_m > mix(here.road_left_m, there.road_left_m, me.share)
     return -me.lateral_m > mix(here.road_right_m, there.road_right_m, me.share)
@@ -137,7 +138,7 @@ def is_off_road(me, track, nodes):
 def meet_wall(me, track, nodes, portals, car):
     """Keep the car inside the walls: slide along, lose speed with the impact angle. True on contact."""
     after = node_after(track, me.node)
-    here, there = nodes[track.first_node + me.node], nodes[track.first_node + after]
+    here, there = nodes[U(track.first_node + me.node)], nodes[U(track.first_node + after)]
     on_left = me.lateral_m > ZERO
     if on_left:
         room_m = mix(here.wall_left_m, there.wall_left_m, me.share) - car.radius_m
@@ -149,7 +150,7 @@ def meet_wall(me, track, nodes, portals, car):
     me.lateral_m = room_m if on_left else -room_m
     me.x_m, me.y_m = place(track, nodes, me.node, me.share, me.lateral_m)
 
-    near, far = portals[track.first_portal + me.node], portals[track.first_portal + after]
+    near, far = portals[U(track.first_portal + me.node)], portals[U(track.first_portal + after)]
     if on_left:
         wall_x, wall_y = far.left_x - near.left_x, far.left_y - near.left_y
     else:
