@@ -139,9 +139,8 @@ class CasualDriver:
         left_m = dy * np.cos(yaw_rad) - dx * np.sin(yaw_rad)
         curvature = 2.0 * left_m / np.maximum(dx * dx + dy * dy, 1.0)
         angle = curvature * (car.wheelbase_m + habits.understeer_s2pm * speed_mps * speed_mps)
-        share = 1.0 / (1.0 + (speed_mps / car.steering_scale_mps) ** 2)
-        limit = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share
-        return -angle / limit
+        steer: Floats = -angle / car.full_lock_rad(speed_mps * speed_mps)
+        return steer
 
 
 class Tremble:

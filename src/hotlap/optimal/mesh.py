@@ -64,8 +64,7 @@ def first_guess(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, speed_m
     acceleration = along_track(gain, nodes, at_m)
     drag = 0.5 * AIR_DENSITY_KGPM3 * car.drag_area_m2 * v * v / car.mass_kg + car.rolling_mps2
     force_n = car.drive_force_n / np.sqrt(1.0 + (v * car.drive_force_n / car.power_w) ** 2)
-    share = 1.0 / (1.0 + (v / car.steering_scale_mps) ** 2)
-    limit = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share
+    limit = car.full_lock_rad(v * v)
 
     states = np.zeros((*at_m.shape, NUM_STATES))
     states[..., State.FORWARD] = v

@@ -61,9 +61,8 @@ def motion(state: ca.SX, control: ca.SX, curvature: ca.SX, car: CarParameters) -
 
 def wheel_angle(body: ca.SX, car: CarParameters) -> ca.SX:
     """Road-wheel angle (rad), positive to the left."""
-    speed2 = body[0] * body[0] + body[1] * body[1]
-    share = 1.0 / (1.0 + speed2 / car.steering_scale_mps**2)
-    return -body[3] * (car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share)
+    angle: ca.SX = -body[3] * car.full_lock_rad(body[0] * body[0] + body[1] * body[1])
+    return angle
 
 
 def slips(body: ca.SX, car: CarParameters) -> tuple[ca.SX, ca.SX]:

@@ -6,7 +6,7 @@ smooth above walking speed, so that the same equations can be handed to an optim
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,14 @@ class CarParameters(NamedTuple):
     def wheelbase_m(self) -> float:
         """Distance between the axles."""
         return self.front_m + self.rear_m
+
+    def full_lock_rad(self, speed2: Any) -> Any:
+        """Road-wheel angle at full lock for a squared speed; numbers, arrays and a solver's symbols alike.
+
+        The kernels' own is `steering_limit`.
+        """
+        share = 1.0 / (1.0 + speed2 / self.steering_scale_mps**2)
+        return self.steering_fast_rad + (self.steering_slow_rad - self.steering_fast_rad) * share
 
     @property
     def top_speed_mps(self) -> float:
