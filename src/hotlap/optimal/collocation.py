@@ -85,12 +85,13 @@ def solve(
     most_slip: float | None = None,
     steering_share: float = 1.0,
     start: Floats | None = None,
+    is_near: bool = False,
     max_iterations: int = 800,
 ) -> Solution:
     """The fastest way over the road: a closed flying lap, or, with a `start` state, from there to the end.
 
     `most_slip` keeps both axles' slip below that share of the slip at which they grip most; `steering_share` is how
-    much of the wheel's greatest speed may be used.
+    much of the wheel's greatest speed may be used. `is_near` says that the guess is a solution on another mesh.
     """
     count = len(road.lengths_m)
     states = ca.MX.sym("states", NUM_STATES, count * DEGREE)
@@ -117,7 +118,7 @@ def solve(
     low, high = _bounds(road, car.steering_rate_per_s * steering_share)
 
     variables = ca.vertcat(ca.vec(states), ca.vec(controls))
-    solver = ca.nlpsol("lap", "ipopt", {"x": variables, "f": cost, "g": constraints}, _options(max_iterations))
+    solver = ca.nlpsol("lap", "ipopt", {"x": variables, "f": cost, "g": constraints}, _options(max_iterations, is_near))
     answer = solver(x0=_flatten(guess), lbx=low, ubx=high, lbg=-limit, ubg=limit)
     stats: Mapping[str, Any] = solver.stats()
     flat = np.array(answer["x"]).ravel()
@@ -185,7 +186,7 @@ def _unflatten(flat: Floats, count: int) -> tuple[Floats, Floats]:
     return states, flat[split:].reshape(count, NUM_CONTROLS) * CONTROL_SCALE
 
 
-def _options(max_iterations: int) -> dict[str, Any]:
+def _options(max_iterations: int, is_near: bool) -> dict[str, Any]:
     return {
         "print_time": False,
         "ipopt": {
@@ -195,7 +196,8 @@ def _options(max_iterations: int) -> dict[str, Any]:
             "tol": 1e-6,
             "acceptable_tol": 1e-5,
             "acceptable_iter": 8,
-            "mu_strategy": "adaptive",
+            # From a guess that is almost the answer, the barrier may begin low: half the iterations.
+            **({"mu_strategy": "monotone", "mu_init": 1e-4} if is_near else {"mu_strategy": "adaptive"}),
             "linear_solver": "mumps",
         },
     }

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,8 @@ def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameter
     found = _solve(nodes, edges_m, first_guess(nodes, edges_m, car, speed_mps), aims, car)
     for interval_s in INTERVALS_S[1:]:
         finer_m = cut(nodes, speed_mps, interval_s)
-        finer = _solve(nodes, finer_m, transfer(edges_m, found.states, found.controls, finer_m), aims, car)
+        guess = transfer(edges_m, found.states, found.controls, finer_m)
+        finer = _solve(nodes, finer_m, guess, aims, car, is_near=True)
         change = abs(finer.time_s / found.time_s - 1.0)
         edges_m, found = finer_m, finer
         if change < TOLERANCE:
@@ -62,9 +64,14 @@ def solve_flying(nodes: RibbonNodes, aims: Aims | None = None, car: CarParameter
     )
 
 
-def _solve(nodes: RibbonNodes, edges_m: Floats, guess: Guess, aims: Aims, car: CarParameters) -> Solution:
+def _solve(
+    nodes: RibbonNodes, edges_m: Floats, guess: Guess, aims: Aims, car: CarParameters, is_near: bool = False
+) -> Solution:
     road = lay_road(nodes, edges_m, aims.margin_m)
-    found = solve(road, guess, car, most_slip=aims.most_slip, steering_share=aims.steering_share)
+    limits: dict[str, Any] = {"most_slip": aims.most_slip, "steering_share": aims.steering_share}
+    found = solve(road, guess, car, **limits, is_near=is_near)
+    if not found.is_solved and is_near:
+        found = solve(road, guess, car, **limits)
     if not found.is_solved:
         raise OptimalError(
             f"the optimal lap did not converge on {len(edges_m) - 1} intervals: {found.status} after "
