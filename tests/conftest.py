@@ -3,10 +3,13 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from bridge_process import BridgeProcess
 
 if TYPE_CHECKING:
     from hotlap.optimal.lap import Plan
@@ -21,6 +24,8 @@ SERVER_FIXTURES = {"bridge_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {"sim", "envs", "drivers", "evaluation", "training", "bridge", "web", "cli", "optimal"}
 
+# Patience with a server that starts, on a machine that is busy with other things.
+SERVING_S = 60
 # Patience with the one real solve of the fast tests, on a machine that is busy with other things.
 SOLVING_S = 180
 
@@ -50,6 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
+            # Whichever of them comes first waits for the server to start. A limit of the test's own goes before.
+            item.add_marker(pytest.mark.timeout(SERVING_S))
         if "followed" in getattr(item, "fixturenames", ()):
             # Whichever of them comes first waits for the solver, and nobody times that.
             item.add_marker(pytest.mark.timeout(SOLVING_S))
@@ -96,3 +103,11 @@ def followed(compiled: None) -> "tuple[Plan, Plan]":
 
     nodes = load_track("track-01").nodes
     return solve_flying(nodes, FOLLOWER_AIMS), solve_standing(nodes, FOLLOWER_AIMS)
+
+
+@pytest.fixture(scope="session")
+def bridge_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BridgeProcess]:
+    """A real bridge in a process of its own, ready for clients; BRIDGE_PORT names its port."""
+    with BridgeProcess(tmp_path_factory.mktemp("bridge") / "log") as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BRIDGE_PORT", str(server.port))
+        yield server

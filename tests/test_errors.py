@@ -17,6 +17,7 @@ EXPECTED = {
     "InputFileError": FileNotFoundError,
     "OutputFileError": OSError,
     "ReportError": ValueError,
+    "ArchiveError": ValueError,
 }
 
 

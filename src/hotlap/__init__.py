@@ -11,15 +11,27 @@ from hotlap.envs.registration import register_environments
 from hotlap.errors import HotlapError
 
 if TYPE_CHECKING:
+    from hotlap.bridge.remote_env import RemoteRacerEnv
+    from hotlap.bridge.remote_vector import RemoteRacerVectorEnv
     from hotlap.envs.racer import RacerEnv
     from hotlap.envs.racer_vector import RacerVectorEnv
     from hotlap.sim.version import PHYSICS_VERSION
 
-__all__ = ["PHYSICS_VERSION", "HotlapError", "RacerEnv", "RacerVectorEnv", "__version__"]
+__all__ = [
+    "PHYSICS_VERSION",
+    "HotlapError",
+    "RacerEnv",
+    "RacerVectorEnv",
+    "RemoteRacerEnv",
+    "RemoteRacerVectorEnv",
+    "__version__",
+]
 
 _LAZY = {
     "RacerEnv": "hotlap.envs.racer",
     "RacerVectorEnv": "hotlap.envs.racer_vector",
+    "RemoteRacerEnv": "hotlap.bridge.remote_env",
+    "RemoteRacerVectorEnv": "hotlap.bridge.remote_vector",
     "PHYSICS_VERSION": "hotlap.sim.version",
 }
 

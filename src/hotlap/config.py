@@ -1,6 +1,7 @@
 """Strict loading of settings: JSON or TOML into frozen dataclasses; what is unknown, mistyped or not finite is refused.
 
-Keys are written in camelCase in files (`maxSteps`) and in snake_case in Python (`max_steps`).
+The environment's settings are written in camelCase (`maxSteps`) in files and in snake_case (`max_steps`) in Python; a
+run's settings are in snake_case in both.
 """
 
 import dataclasses
@@ -9,14 +10,16 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hotlap.errors import ConfigError, InputFileError
 
 T = TypeVar("T")
+Spelling = Callable[[str], str]
 
 MAX_CONFIG_BYTES = 1 << 20
 
@@ -27,8 +30,16 @@ def camel_case(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
+def snake_case(name: str) -> str:
+    """`max_steps` as Python writes it."""
+    return name
+
+
 def load_settings(
-    kind: type[T], source: Mapping[str, Any] | str | PathLike[str] | T | None, where: str = "config"
+    kind: type[T],
+    source: Mapping[str, Any] | str | PathLike[str] | T | None,
+    where: str = "config",
+    spelling: Spelling = camel_case,
 ) -> T:
     """Settings of dataclass `kind` from a mapping, a JSON or TOML file, or nothing (all defaults)."""
     if source is None:
@@ -36,9 +47,9 @@ def load_settings(
     if isinstance(source, kind):
         return source
     if isinstance(source, Mapping):
-        return build(kind, source, where)
+        return build(kind, source, where, spelling)
     if isinstance(source, str | PathLike):
-        return build(kind, read_mapping(Path(source)), str(source))
+        return build(kind, read_mapping(Path(source)), str(source), spelling)
     raise ConfigError(f"{where}: must be a mapping or a path to a JSON or TOML file, got {type(source).__name__}.")
 
 
@@ -67,15 +78,15 @@ def _parse_toml(text: str) -> dict[str, Any]:
     return dict(parser.loads(text))
 
 
-def build(kind: type[T], data: Mapping[str, Any], where: str) -> T:
+def build(kind: type[T], data: Mapping[str, Any], where: str, spelling: Spelling = camel_case) -> T:
     """An instance of dataclass `kind` from plain data, every key known and every value of its type."""
-    fields = {camel_case(field.name): field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {spelling(field.name): field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     hints = get_type_hints(kind)
     values = {}
     for key, value in data.items():
         if key not in fields:
             raise ConfigError(f"{where}: unknown key {key!r}.{_suggest(str(key), fields)}")
-        values[fields[key]] = _convert(hints[fields[key]], value, f"{where}: {key}")
+        values[fields[key]] = _convert(hints[fields[key]], value, f"{where}: {key}", spelling)
     try:
         return kind(**values)
     except ConfigError as error:
@@ -87,15 +98,23 @@ def _suggest(key: str, known: Mapping[str, str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else f" Known keys: {', '.join(known)}."
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
+def _convert(hint: Any, value: Any, where: str, spelling: Spelling) -> Any:
     """`value` as type `hint`, or a ConfigError that names the place."""
+    origin, arguments = get_origin(hint), get_args(hint)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} must be an object, got {value!r:.40}.")
-        return build(hint, value, where)  # type: ignore[arg-type]
-    if get_origin(hint) is not None and set(map(type, get_args(hint))) == {str}:  # Literal["a", "b"]
-        if value not in get_args(hint):
-            raise ConfigError(f"{where} must be one of {', '.join(map(repr, get_args(hint)))}, got {value!r:.40}.")
+        return build(hint, value, where, spelling)  # type: ignore[arg-type]
+    if origin in (Union, UnionType):  # `float | None`: files leave a key out rather than say none
+        (inner,) = (argument for argument in arguments if argument is not NoneType)
+        return None if value is None else _convert(inner, value, where, spelling)
+    if origin is tuple:  # `tuple[int, ...]`
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{where} must be a list, got {value!r:.40}.")
+        return tuple(_convert(arguments[0], item, f"{where}[{place}]", spelling) for place, item in enumerate(value))
+    if origin is not None and set(map(type, arguments)) == {str}:  # Literal["a", "b"]
+        if value not in arguments:
+            raise ConfigError(f"{where} must be one of {', '.join(map(repr, arguments))}, got {value!r:.40}.")
         return value
     if hint is float:
         return _number(value, where)
@@ -103,8 +122,9 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigError(f"{where} must be a whole number, got {value!r:.40}.")
         return value
-    if not isinstance(value, hint):
-        raise ConfigError(f"{where} must be of type {hint.__name__}, got {value!r:.40}.")
+    expected = origin or hint  # `Mapping[str, Any]` is checked as a mapping
+    if not isinstance(value, expected):
+        raise ConfigError(f"{where} must be of type {expected.__name__}, got {value!r:.40}.")
     return value
 
 
@@ -118,3 +138,53 @@ def _number(value: Any, where: str) -> float:
     if not math.isfinite(number):
         raise ConfigError(f"{where} must be finite, got {value!r:.40}.")
     return number
+
+
+def as_plain(settings: Any) -> dict[str, Any]:
+    """A settings dataclass as plain data in snake_case: lists for tuples, nothing for None."""
+    plain: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            plain[field.name] = as_plain(value)
+        elif value is not None:
+            plain[field.name] = list(value) if isinstance(value, tuple) else value
+    return plain
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """Plain data as TOML: a table's own values first, then its tables."""
+    return "\n".join(_toml_lines(data, ())).strip("\n") + "\n"
+
+
+def _toml_lines(data: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
+    lines = [
+        f"{_toml_key(key)} = {_toml_value(value)}" for key, value in data.items() if not isinstance(value, Mapping)
+    ]
+    if place and (lines or not data):
+        lines.insert(0, f"[{'.'.join(map(_toml_key, place))}]")
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            lines += ["", *_toml_lines(value, (*place, key))]
+    return lines
+
+
+def _toml_key(key: str) -> str:
+    return (
+        key
+        if key and all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in key)
+        else json.dumps(key)
+    )
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for the one control character that JSON lets through.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    raise ConfigError(f"a setting of type {type(value).__name__} cannot be written: {value!r:.40}.")

@@ -51,3 +51,27 @@ class OptimalError(HotlapError, RuntimeError):
 
 class ReportError(HotlapError, ValueError):
     """A lap and a reference that cannot be compared."""
+
+
+class ModelError(HotlapError, ValueError):
+    """A model or a run that does not fit what it is to be used for."""
+
+
+class TrainingError(HotlapError, RuntimeError):
+    """A training run that cannot begin or go on."""
+
+
+class ArchiveError(HotlapError, ValueError):
+    """A model or checkpoint file that is damaged, foreign or hostile, or content that such a file cannot hold."""
+
+
+class BridgeError(HotlapError, RuntimeError):
+    """A bridge that cannot serve, or a request that it refused."""
+
+
+class BridgeConnectionError(BridgeError, ConnectionError):
+    """A bridge that cannot be reached, or whose connection is gone."""
+
+
+class BridgeTimeoutError(BridgeConnectionError, TimeoutError):
+    """A bridge that did not answer in time."""

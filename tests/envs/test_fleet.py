@@ -1,9 +1,13 @@
-"""The cars behind the environments: saving and restoring them, and refusing what does not fit."""
+"""The cars behind the environments: holding an action, saving and restoring, and refusing what does not fit."""
+
+import copy
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from hotlap.envs.fleet import CARS_WORTH_A_THREAD, LARGEST, Fleet, suited_threads
+from hotlap.envs.fleet import CARS_WORTH_A_THREAD, LARGEST, MAX_REPEAT, Fleet, suited_threads
+from hotlap.envs.racer import RacerEnv, step_info
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
 from hotlap.sim.batch_cpu import default_threads
@@ -177,3 +181,131 @@ def test_only_the_masked_cars_begin_anew(fleet):
 def test_few_cars_get_one_thread_and_many_get_all():
     assert suited_threads(1) == suited_threads(CARS_WORTH_A_THREAD) == 1
     assert suited_threads(1 << 16) == default_threads()
+
+
+def test_a_copy_of_a_fleet_counts_its_own_episodes(fleet):
+    twin = copy.deepcopy(fleet)
+    twin.next_episode()
+    assert twin.states["episode"].tolist() == [1, 1, 1, 1]
+    assert fleet.states["episode"].tolist() == [0, 0, 0, 0]
+
+
+# --- one action for several ticks ---
+
+ALL_TERMS = {
+    "weights": {"speedBonus": 0.01, "wallPenalty": -0.02, "backwardPenalty": -0.003, "stillnessPenalty": -0.0013},
+    "episode": {"maxSteps": 130, "stillnessTimeoutTicks": 20, "start": "random"},
+}
+TERMS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
+SUMMED = (*TERMS, "reward")
+
+
+def place_before_the_line(state: dict, cars: list[int], nodes, metres: float = 8.0) -> None:
+    """Put cars shortly before the line, fast, with all gates but the line behind them."""
+    node = nodes.num_nodes - round(metres / nodes.step_m)
+    for name, value in (
+        ("x_m", nodes.x_m[node]),
+        ("y_m", nodes.y_m[node]),
+        ("yaw_rad", np.arctan2(nodes.tangent_y[node], nodes.tangent_x[node])),
+        ("forward_mps", 40.0),
+        ("node", node),
+        ("share", 0.0),
+        ("lateral_m", 0.0),
+        ("arc_m", node * nodes.step_m),
+        ("next_gate", 0),
+        ("clock_runs", 1),
+    ):
+        state[name][cars] = value
+
+
+def hold(env: RacerEnv, action: np.ndarray, repeat: int):
+    """What `repeat` single steps give, told as one: the meaning of `repeat`, spelled out."""
+    sums, lap, touched = None, {}, False
+    for _ in range(repeat):
+        obs, reward, terminated, truncated, info = env.step(action)
+        gains = np.array([info[name] for name in TERMS] + [reward], np.float32)
+        sums = gains if sums is None else sums + gains
+        touched |= info["wallContact"]
+        if "lapTime" in info:
+            lap = {"lapTime": info["lapTime"], "lapClean": info["lapClean"]}
+        if terminated or truncated:
+            break
+    told = dict(zip(SUMMED, sums.tolist(), strict=True))
+    reward = told.pop("reward")
+    return obs, reward, terminated, truncated, {**info, **told, **lap, "wallContact": touched}
+
+
+@pytest.mark.parametrize(("repeat", "num_threads"), [(1, 1), (2, 1), (3, 2), (7, 1), (MAX_REPEAT, 2)])
+def test_an_action_held_is_that_many_single_steps_to_the_last_bit(repeat, num_threads):
+    num_cars = 9
+    fleet = make_fleet(("track-01",), num_cars, num_threads, **ALL_TERMS)
+    fleet.reset()
+    singles = [RacerEnv(config=ALL_TERMS) for _ in range(num_cars)]
+    for car, env in enumerate(singles):
+        env.reset(seed=car)
+    rng = np.random.default_rng(repeat)
+    seen = Counter()
+    for decision in range(400 // repeat + 5):
+        if decision % 40 == 0:  # laps come quickly this way
+            state = fleet.get_state()
+            place_before_the_line(state, [1, 4], fleet.tracks[0].nodes)
+            fleet.set_state(state)
+            for car, env in enumerate(singles):
+                env.set_state({name: column[car : car + 1] for name, column in state.items()})
+        actions = rng.uniform([-1, 0, 0], [1, 1, 0.2], (num_cars, 3)).astype(np.float32)
+        actions[::4], actions[1::4] = [0.0, 0.0, 1.0], [0.5, 0.6, 0.0]
+        fleet.step(actions, autoreset=True, repeat=repeat)
+        batch = fleet.batch
+        for car, env in enumerate(singles):
+            ticks = env.fleet.states["tick"][0]
+            obs, reward, terminated, truncated, info = hold(env, actions[car], repeat)
+            assert (batch.rewards[car], batch.terminated[car], batch.truncated[car]) == (reward, terminated, truncated)
+            ended = terminated or truncated
+            seen["cut short"] += ended and info["tick"] - ticks < repeat
+            records, last = (batch.final_infos, batch.final_obs) if ended else (batch.infos, batch.obs)
+            np.testing.assert_array_equal(last[car], obs)
+            assert step_info(records[car].item()) == info
+            if ended:
+                env.reset()
+                np.testing.assert_array_equal(batch.obs[car], env.fleet.batch.obs[0])
+            assert fleet.states[car] == env.fleet.states[0]
+            seen.update(terminated=terminated, truncated=truncated, laps="lapTime" in info, walls=info["wallContact"])
+    assert min(seen[what] for what in ("terminated", "truncated", "laps", "walls")) > 0
+    assert (seen["cut short"] > 0) == (repeat > 1)
+
+
+def test_without_autoreset_a_car_that_ended_goes_on_by_single_ticks():
+    fleet = make_fleet(episode={"maxSteps": 5})
+    gas = np.full((4, 3), 0.5, np.float32)
+    for expected in (3, 5, 6, 7):
+        fleet.step(gas, autoreset=False, repeat=3)
+        assert fleet.states["tick"].tolist() == [expected] * 4
+
+
+def test_a_lap_that_ended_in_an_earlier_tick_of_the_step_is_told():
+    fleet = make_fleet(("track-01",), 1)
+    state = fleet.get_state()
+    place_before_the_line(state, [0], fleet.tracks[0].nodes, metres=2.0)
+    fleet.set_state(state)
+    fleet.step(np.zeros((1, 3), np.float32), autoreset=True, repeat=20)
+    assert fleet.batch.infos["lap"][0] == 2
+    # Two metres at 40 m/s take three ticks, and the clock had run for some ticks before.
+    np.testing.assert_allclose(fleet.batch.infos["lapTime"][0], (state["tick"][0] + 3) / 60, atol=1.01 / 60)
+
+
+@pytest.mark.parametrize("repeat", [0, -1, MAX_REPEAT + 1, 2.5, "2", None])
+def test_a_number_of_ticks_that_makes_no_sense_is_refused_and_nobody_moves(fleet, repeat):
+    before = fleet.states.copy()
+    with pytest.raises(ConfigError, match="whole number of ticks from 1 to 60"):
+        fleet.step(np.zeros((4, 3), np.float32), autoreset=True, repeat=repeat)
+    np.testing.assert_array_equal(fleet.states, before)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_a_bad_action_is_not_held_either(num_threads):
+    fleet = make_fleet(num_threads=num_threads)
+    before = fleet.states.copy()
+    actions = np.full((4, 3), np.nan, np.float32)
+    with pytest.raises(ActionError, match="nothing moved"):
+        fleet.step(actions, autoreset=True, repeat=3)
+    np.testing.assert_array_equal(fleet.states, before)

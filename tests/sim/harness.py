@@ -152,7 +152,7 @@ def play(actions, ribbons, cars, rules, batch, autoreset, trace):
     """Step every car through `actions` (ticks, cars, 3); `trace` (ticks, cars) keeps the state after each tick."""
     for tick in range(actions.shape[0]):
         for i in range(actions.shape[1]):
-            step_car(i, actions[tick], ribbons, cars, rules, batch, autoreset)
+            step_car(i, actions[tick], ribbons, cars, rules, batch, autoreset, 1)
             trace[tick, i] = batch.states[i]
 
 
@@ -213,11 +213,11 @@ class World:
     def reset(self) -> None:
         batch_cpu.reset_cars(np.ones(self.num_cars, np.bool_), self.ribbons, self.cars, self.rules, self.batch)
 
-    def step(self, actions, autoreset: bool = False, num_threads: int = 1) -> None:
+    def step(self, actions, autoreset: bool = False, num_threads: int = 1, repeat: int = 1) -> None:
         # A copy, since a read-only array would be compiled for anew.
         actions = np.broadcast_to(np.asarray(actions, F), (self.num_cars, 3)).copy()
         world = (self.ribbons, self.cars, self.rules)
-        assert batch_cpu.step(actions, world, self.batch, autoreset, num_threads) == batch_cpu.ALL_FINE
+        assert batch_cpu.step(actions, world, self.batch, autoreset, num_threads, repeat) == batch_cpu.ALL_FINE
 
     def play(self, actions: np.ndarray, autoreset: bool = False) -> np.ndarray:
         """Drive through (ticks, cars, 3) actions; the states after every tick, (ticks, cars)."""

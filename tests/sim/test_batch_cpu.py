@@ -34,7 +34,7 @@ def test_one_bad_action_is_named_and_nobody_moves(bad, column, num_threads):
     actions[7, column] = bad
     actions[9, column] = bad
     settings = (world.ribbons, world.cars, world.rules)
-    assert batch_cpu.step(actions, settings, world.batch, True, num_threads) == 7
+    assert batch_cpu.step(actions, settings, world.batch, True, num_threads, 1) == 7
     assert everything(world) == before
 
 
@@ -89,6 +89,33 @@ def test_without_autoreset_a_car_drives_on_after_its_end():
         world.step(actions_at(tick, 12))
     assert (world.states["tick"] == 10).all()
     assert (world.states["episode"] == 0).all()
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_an_action_held_moves_and_shows_the_cars_as_single_ticks_do(num_threads):
+    held, others = racing_world(), racing_world()
+    for step in range(60):
+        actions = actions_at(step, 12)
+        held.step(actions, num_threads=num_threads, repeat=4)
+        earned = np.zeros(12)
+        for _ in range(4):
+            others.step(actions)
+            earned += others.batch.rewards
+        assert np.array_equal(held.states, others.states)
+        assert np.array_equal(held.batch.obs, others.batch.obs)
+        np.testing.assert_allclose(held.batch.rewards, earned, rtol=1e-5, atol=1e-8)
+        terms = sum(held.infos[name] for name in ("progress", "speed", "wall", "offTrack", "backward", "stillness"))
+        np.testing.assert_allclose(held.batch.rewards, terms, rtol=1e-5, atol=1e-8)
+
+
+def test_an_action_is_not_held_past_the_end_of_an_episode():
+    world = racing_world(max_ticks=10)
+    ticks = []
+    for step in range(5):
+        world.step(actions_at(step, 12), autoreset=True, repeat=4)
+        ticks.append(int(np.where(world.batch.truncated, world.batch.final_infos["tick"], world.infos["tick"])[0]))
+    assert ticks == [4, 8, 10, 4, 8]
+    assert (world.states["episode"] == 1).all()
 
 
 def test_a_reset_touches_only_the_cars_asked_for():

@@ -96,7 +96,7 @@ def test_an_edit_of_the_tyres_changes_a_whole_step_though_the_entry_points_file_
         "batch = batch_cpu.make_batch(1)\n"
         "batch_cpu.reset_cars(np.ones(1, bool), *world, batch)\n"
         "for _ in range(60):\n"
-        "    batch_cpu.step(np.array([[-0.5, 0.8, 0.0]], np.float32), world, batch, False, 1)\n"
+        "    batch_cpu.step(np.array([[-0.5, 0.8, 0.0]], np.float32), world, batch, False, 1, 1)\n"
         "hits = sum(batch_cpu.step_serial.stats.cache_hits.values())\n"
         "print('-', '-', hits, batch.states['yaw_radps'][0])\n"
     )

@@ -114,7 +114,7 @@ def test_from_a_snapshot_at_any_tick_the_world_goes_on_bit_for_bit(tick_of_snaps
 
 # What a kernel may call by name or as an attribute, besides other kernels and the float32 and uint64 constructors.
 PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U"}
-DECORATORS = {"kernel", "entry_point"}
+DECORATORS = {"kernel", "rare_kernel", "entry_point"}
 # Works on float64 outside the tick: square roots and the like only, so still the same everywhere.
 FLOAT64_ON_PURPOSE = {"profile.py"}
 

@@ -1,6 +1,6 @@
 """`hotlap bench`: measure speed on this machine."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,3 +64,30 @@ def bench_peers(
                 f"{peer['name']:<34}{peer['steps_per_sec']:>12,.0f} steps/s"
                 f"  hotlap is {peer['hotlap_one_thread_times']:,.0f} times as fast on one thread ({peer['note']})"
             )
+
+
+@bench_app.command("bridge")
+def bench_bridge(
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps to measure.")] = None,
+    target: Annotated[float | None, typer.Option(min=0.0, help="Steps a second that must be met.")] = None,
+    warmup: Annotated[int | None, typer.Option(min=0, help="Steps before, not measured.")] = None,
+    url: Annotated[str | None, typer.Option(help="The bridge; this machine's if not given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Steps a second through a running bridge: one car, random actions. Exit code 1 below the target.
+
+    Example: hotlap bench bridge --steps 5000 --target 2000 --json
+    """
+    from hotlap.bridge.benchmark import run_benchmark
+
+    chosen: dict[str, Any] = {"steps": steps, "target": target, "warmup": warmup}
+    result = run_benchmark(**{name: value for name, value in chosen.items() if value is not None}, url=url)
+    if as_json:
+        print_json(result)
+    else:
+        print(
+            f"{result['steps_per_sec']:,.0f} steps/s (asked for: {result['target']:,.0f});"
+            f" round trip p50 {result['p50_ms']:.3f} ms, p95 {result['p95_ms']:.3f} ms, p99 {result['p99_ms']:.3f} ms"
+        )
+    if not result["passed"]:
+        raise typer.Exit(1)

@@ -1,15 +1,18 @@
-"""`hotlap evaluate`: let a driver lap and print how good it was."""
+"""`hotlap evaluate`: let a driver or a trained model show how good it is."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hotlap.cli.output import percent, print_json, progress_bar, seconds
 
+BUILT_IN = ("casual", "optimal")
+
 
 def evaluate(
-    driver: Annotated[str, typer.Argument(help="A built-in driver: casual or optimal.")],
-    track: Annotated[str, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = "track-01",
+    driver: Annotated[str, typer.Argument(help="A run, a model file, or a built-in driver: casual, optimal.")],
+    track: Annotated[str | None, typer.Option(help="Track id; unless given, the model's own, or track-01.")] = None,
     episodes: Annotated[int, typer.Option(help="How many episodes.")] = 20,
     start: Annotated[str, typer.Option(help="Where episodes begin: line or random.")] = "line",
     seed: Annotated[int, typer.Option(help="Seed of starts and of whatever is random about the driver.")] = 0,
@@ -17,16 +20,33 @@ def evaluate(
 ) -> None:
     """Measure a driver: a standing and a flying lap an episode, times of clean flying laps.
 
-    Example: hotlap evaluate casual --track track-01 --episodes 100 --json
+    A run means its best model. A model of another environment gets its mean return.
+
+    Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 100 --start random --json
     """
+    from hotlap.drivers.model_files import find_model, read_model
+    from hotlap.envs.racer import DEFAULT_TRACK
+
+    if driver not in BUILT_IN:
+        path = find_model(driver)
+        card = read_model(path).card
+        if not card.is_racer:
+            _evaluate_returns(path, episodes, seed, as_json)
+            return
+        track = track or card.track
+    _evaluate_laps(driver, track or DEFAULT_TRACK, episodes, start, seed, as_json)
+
+
+def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int, as_json: bool) -> None:
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.laps import evaluate as measure
     from hotlap.evaluation.reference import get_reference
     from hotlap.tracks.registry import load_track
 
+    about = load_track(track)
     with progress_bar(f"{driver} on {track}") as progress:
         result = measure(make_driver(driver), track, episodes=episodes, start=start, seed=seed, progress=progress)
-    reference = get_reference(load_track(track), lambda text: typer.echo(text, err=True))
+    reference = get_reference(about, lambda text: typer.echo(text, err=True))
     if reference:
         result = result.against(reference.lap_time_s)
     if as_json:
@@ -43,3 +63,15 @@ def evaluate(
     print(f"  standing lap   mean {seconds(result.standing_lap_time_sec)}")
     contacts = "-" if result.wall_contacts_per_lap is None else f"{result.wall_contacts_per_lap:.2f}"
     print(f"  wall contacts  {contacts} a lap   mean return {result.mean_reward:.3f}")
+
+
+def _evaluate_returns(path: Path, episodes: int, seed: int, as_json: bool) -> None:
+    from hotlap.training.judging import evaluate_model
+
+    found = evaluate_model(path, episodes, seed)
+    if as_json:
+        print_json(found)
+        return
+    print(f"{path.name} in {found['environment']}, {episodes} episodes")
+    print(f"  return   mean {found['mean_reward']:.1f}   std {found['std_reward']:.1f}")
+    print(f"  length   mean {found['mean_episode_length']:.0f} steps")

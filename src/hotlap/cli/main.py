@@ -8,12 +8,14 @@ import typer
 
 from hotlap._version import __version__
 from hotlap.cli.bench import bench_app
+from hotlap.cli.bridge import bridge
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
 from hotlap.cli.optimal import optimal
 from hotlap.cli.report import report
 from hotlap.cli.tracks import tracks_app
+from hotlap.cli.train import resume, train
 from hotlap.errors import HotlapError
 
 EXIT_COULD_NOT_RUN = 2
@@ -46,10 +48,13 @@ def _hotlap(
     """Teach a car to race, and know how good it is."""
 
 
+app.command()(train)
+app.command()(resume)
 app.command()(drive)
 app.command()(evaluate)
 app.command()(report)
 app.command()(optimal)
+app.command()(bridge)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")
 app.add_typer(bench_app, name="bench")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
-from hotlap.errors import DriverError
+from hotlap.errors import DriverError, InputFileError
 
 
 class Driver(Protocol):
@@ -22,7 +22,7 @@ class Driver(Protocol):
 
 
 def make_driver(name: str) -> Driver:
-    """The built-in driver of this name."""
+    """The built-in driver of this name, or the one learned by a run or in a model file."""
     if name == "casual":
         from hotlap.drivers.casual import CasualDriver
 
@@ -33,4 +33,14 @@ def make_driver(name: str) -> Driver:
         except ImportError:
             raise DriverError("the optimal driver needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
         return OptimalDriver()
-    raise DriverError(f"driver {name!r:.80} is not known. Built in: casual, optimal.")
+    from hotlap.drivers.model_files import find_model, read_model
+
+    try:
+        path = find_model(name)
+    except InputFileError as error:
+        raise DriverError(f"driver {error} Built in: casual, optimal.") from None
+    # Before the learning library is loaded, which takes seconds: what is wrong with the file.
+    model = read_model(path)
+    from hotlap.drivers.learned import LearnedDriver
+
+    return LearnedDriver.from_file(model)

@@ -18,6 +18,7 @@ from hotlap.tracks.registry import Track, load_track
 State = dict[str, NDArray[Any]]
 
 MAX_CARS = 1 << 20
+MAX_REPEAT = 60  # a second with one action
 # Waking a thread costs as much as stepping some dozens of cars.
 CARS_WORTH_A_THREAD = 64
 
@@ -53,6 +54,12 @@ def suited_threads(num_cars: int) -> int:
     return min(batch_cpu.default_threads(), max(1, num_cars // CARS_WORTH_A_THREAD))
 
 
+def check_repeat(repeat: object) -> None:
+    """Refuse a number of ticks that one action cannot be held for."""
+    if type(repeat) is not int or not 1 <= repeat <= MAX_REPEAT:
+        raise ConfigError(f"action repeat must be a whole number of ticks from 1 to {MAX_REPEAT}, got {repeat!r:.40}.")
+
+
 class Fleet:
     """Cars, tracks and rules, and the calls that move them. Car i drives track i modulo the number of tracks."""
 
@@ -70,7 +77,6 @@ class Fleet:
         self._rules = settings.rules()
         self._world = (self._ribbons, self._car, self._rules)
         self._everyone = np.ones(num_cars, np.bool_)
-        self._episodes = self.batch.states["episode"]  # a view: looking the column up costs more than counting it
 
     @property
     def states(self) -> NDArray[np.void]:
@@ -89,7 +95,9 @@ class Fleet:
 
     def next_episode(self) -> None:
         """Move every car on to its next episode's random numbers."""
-        self._episodes += 1
+        # Not kept as a view between calls: in a copy of the fleet it would be an array of its own.
+        episodes = self.states["episode"]
+        episodes += 1
 
     def reset(self, start: str | None = None, mask: NDArray[np.bool_] | None = None) -> None:
         """Begin an episode for the cars in `mask` (all); `start` overrides the settings for this time."""
@@ -99,9 +107,14 @@ class Fleet:
             rules["start"] = start_code(start)
         batch_cpu.reset_cars(self._everyone if mask is None else mask, self._ribbons, self._car, rules, self.batch)
 
-    def step(self, actions: NDArray[np.float32], autoreset: bool) -> None:
-        """One tick for every car; the results are in `batch`."""
-        bad = batch_cpu.step(actions, self._world, self.batch, autoreset, self.num_threads)
+    def step(self, actions: NDArray[np.float32], autoreset: bool, repeat: int = 1) -> None:
+        """Up to `repeat` ticks for every car with one action, told as one step; the results are in `batch`.
+
+        Rewards and their terms are summed over the ticks, and a car stops at the tick its episode ends.
+        """
+        if repeat != 1:
+            check_repeat(repeat)
+        bad = batch_cpu.step(actions, self._world, self.batch, autoreset, self.num_threads, repeat)
         if bad != batch_cpu.ALL_FINE:
             raise ActionError(f"action of car {bad} must be finite, got {actions[bad].tolist()}; nothing moved.")
 

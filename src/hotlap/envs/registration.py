@@ -3,6 +3,7 @@
 from gymnasium.envs.registration import register, registry
 
 RACER_ID = "hotlap/Racer-v0"
+REMOTE_RACER_ID = "hotlap/RemoteRacer-v0"
 
 
 def register_environments() -> None:
@@ -13,4 +14,10 @@ def register_environments() -> None:
             id=RACER_ID,
             entry_point="hotlap.envs.racer:RacerEnv",
             vector_entry_point="hotlap.envs.racer_vector:RacerVectorEnv",
+        )
+    if REMOTE_RACER_ID not in registry:
+        register(
+            id=REMOTE_RACER_ID,
+            entry_point="hotlap.bridge.remote_env:RemoteRacerEnv",
+            vector_entry_point="hotlap.bridge.remote_vector:RemoteRacerVectorEnv",
         )

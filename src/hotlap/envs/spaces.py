@@ -8,6 +8,8 @@ from hotlap.errors import ActionError
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
 NUM_ACTIONS = 3  # steer, throttle, brake
+# Names what the observations mean and their order: a model trained on another layout must not drive on this one.
+OBSERVATION_LAYOUT = "rays9-speed-yaw-steer-progress-offset"
 
 
 def action_space() -> Box:

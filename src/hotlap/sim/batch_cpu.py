@@ -9,7 +9,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from hotlap.sim.compiling import entry_point, kernel
+from hotlap.sim.compiling import entry_point, kernel, rare_kernel
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.vehicle import CAR_DTYPE
@@ -92,11 +92,45 @@ def reset_car(i, ribbons, cars, rules, batch):
 
 
 @kernel
-def step_car(i, actions, ribbons, cars, rules, batch, autoreset):
-    """Car i's tick; with `autoreset` a car that ended starts its next episode at once."""
+def add_before(info, before):
+    """Add what the ticks `before` gave to a tick's info: terms and wall contact, and the lap if one ended in them."""
+    progress, speed, wall, off_track, backward, stillness, wall_contact, lap_time_s, lap_clean = before
+    info.progress, info.speed, info.wall = progress + info.progress, speed + info.speed, wall + info.wall
+    info.offTrack, info.backward = off_track + info.offTrack, backward + info.backward
+    info.stillness = stillness + info.stillness
+    info.wallContact = wall_contact or info.wallContact
+    if not is_finite(info.lapTime):  # no lap ended in the last tick
+        info.lapTime, info.lapClean = lap_time_s, lap_clean
+
+
+@rare_kernel
+def hold_action(me, action, ribbons, cars, rules, info, so_far, num_ticks):
+    """Up to `num_ticks` more ticks with the same action; `so_far` and the result: (reward, terminated, truncated)."""
+    tracks, nodes, portals = ribbons
+    reward, terminated, truncated = so_far
+    for _ in range(num_ticks):
+        if terminated or truncated:
+            break
+        terms = info.progress, info.speed, info.wall, info.offTrack, info.backward, info.stillness
+        before = (*terms, info.wallContact, info.lapTime, info.lapClean)
+        gain, terminated, truncated = tick(me, action, tracks, nodes, portals, cars, rules[0], info)
+        reward += gain
+        add_before(info, before)
+    return reward, terminated, truncated
+
+
+@kernel
+def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
+    """Up to `repeat` ticks of car i with one action, seen and told as one step; its episode's end ends the step.
+
+    With `autoreset` a car that ended starts its next episode at once, and drives it from the next step on.
+    """
     tracks, nodes, portals = ribbons
     me, info = batch.states[i], batch.infos[i]
-    reward, terminated, truncated = tick(me, actions[i], tracks, nodes, portals, cars, rules[0], info)
+    result = tick(me, actions[i], tracks, nodes, portals, cars, rules[0], info)
+    if repeat > 1:
+        result = hold_action(me, actions[i], ribbons, cars, rules, info, result, repeat - 1)
+    reward, terminated, truncated = result
     batch.rewards[i], batch.terminated[i], batch.truncated[i] = reward, terminated, truncated
     observe(me, tracks, nodes, portals, cars, batch.obs[i])
     if autoreset and (terminated or truncated):
@@ -116,22 +150,22 @@ def reset_cars(mask, ribbons, cars, rules, batch):
 
 
 @entry_point()
-def step_serial(actions, ribbons, cars, rules, batch, autoreset):
-    """Move every car by one tick; returns ALL_FINE, or the first car with a bad action, and then nothing moved."""
+def step_serial(actions, ribbons, cars, rules, batch, autoreset, repeat):
+    """Step every car; returns ALL_FINE, or the first car with a bad action, and then nothing moved."""
     bad = find_bad_action(actions)
     if bad == ALL_FINE:
         for i in range(actions.shape[0]):
-            step_car(i, actions, ribbons, cars, rules, batch, autoreset)
+            step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat)
     return bad
 
 
 @entry_point(parallel=True)
-def step_parallel(actions, ribbons, cars, rules, batch, autoreset):
+def step_parallel(actions, ribbons, cars, rules, batch, autoreset, repeat):
     """`step_serial` on numba's threads: the same bits."""
     bad = find_bad_action(actions)
     if bad == ALL_FINE:
         for i in prange(actions.shape[0]):
-            step_car(i, actions, ribbons, cars, rules, batch, autoreset)
+            step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat)
     return bad
 
 
@@ -143,13 +177,15 @@ def observe_cars(ribbons, cars, batch):
         observe(batch.states[i], tracks, nodes, portals, cars, batch.obs[i])
 
 
-def step(actions: NDArray[np.float32], world: tuple[Any, ...], batch: Batch, autoreset: bool, num_threads: int) -> int:
-    """One tick for all cars of `batch`; `world` is (ribbons, cars, rules)."""
+def step(
+    actions: NDArray[np.float32], world: tuple[Any, ...], batch: Batch, autoreset: bool, num_threads: int, repeat: int
+) -> int:
+    """`repeat` ticks with one action for all cars of `batch`; `world` is (ribbons, cars, rules)."""
     if num_threads <= 1:
-        return int(step_serial(actions, *world, batch, autoreset))
+        return int(step_serial(actions, *world, batch, autoreset, repeat))
     with _POOL_LOCK:
         numba.set_num_threads(min(num_threads, MAX_THREADS))
-        return int(step_parallel(actions, *world, batch, autoreset))
+        return int(step_parallel(actions, *world, batch, autoreset, repeat))
 
 
 def default_threads() -> int:
@@ -168,6 +204,6 @@ def warm_up(parallel: bool = True) -> None:
     actions = np.zeros((0, 3), np.float32)
     reset_cars(np.zeros(0, np.bool_), *world, batch)
     observe_cars(*world[:2], batch)
-    step(actions, world, batch, False, 1)
+    step(actions, world, batch, False, 1, 1)
     if parallel:
-        step(actions, world, batch, True, 2)
+        step(actions, world, batch, True, 2, 1)

@@ -43,7 +43,7 @@ def golden_digest() -> str:
         _add(digest, constant)
     batch_cpu.reset_cars(np.ones(num_cars, np.bool_), *world, batch)
     for tick in range(TICKS):
-        batch_cpu.step(reflexes(batch.obs, tick), world, batch, True, 1)
+        batch_cpu.step(reflexes(batch.obs, tick), world, batch, True, 1, 1)
         if tick % DIGEST_EVERY == 0:
             for array in batch:
                 _add(digest, array)

@@ -1,0 +1,1 @@
+"""The simulator for programs in any language: JSON, or a binary form, over WebSocket."""

@@ -1,0 +1,147 @@
+"""The binary form of a step: little-endian arrays one after another, for batches that JSON would slow down.
+
+A request is float32 (N, 3). A reply is, for N cars of which M ended on this step:
+
+    uint32   N, M
+    float32  observation (N, 14), reward (N), then a column of N for each of FLOAT_COLUMNS
+    int32    a column of N for each of INT_COLUMNS
+    uint8    terminated (N), truncated (N), then a column of N for each of BOOL_COLUMNS
+    int32    index (M) of the cars that ended
+    float32  last observation (M, 14), then a column of M for each of FLOAT_COLUMNS
+    int32    a column of M for each of INT_COLUMNS
+    uint8    a column of M for each of BOOL_COLUMNS
+
+`lapTime` is NaN where no lap ended. Every array starts at a multiple of its item's size.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.spaces import NUM_ACTIONS
+from hotlap.errors import BridgeError
+from hotlap.sim.batch_cpu import Batch
+from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
+
+_NAMES = INFO_DTYPE.names or ()
+FLOAT_COLUMNS = tuple(name for name in _NAMES if INFO_DTYPE[name] == np.float32)
+INT_COLUMNS = tuple(name for name in _NAMES if INFO_DTYPE[name] == np.int32)
+BOOL_COLUMNS = tuple(name for name in _NAMES if INFO_DTYPE[name] == np.bool_)
+
+_FLOAT, _INT, _BYTE = np.dtype("<f4"), np.dtype("<i4"), np.dtype(np.uint8)
+_HEAD = struct.Struct("<II")
+ACTION_BYTES = NUM_ACTIONS * _FLOAT.itemsize
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class StepArrays:
+    """What a step of N cars brought, M of which ended and began anew; info columns by name."""
+
+    obs: NDArray[np.float32]  # (N, 14)
+    rewards: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    infos: Columns
+    ended: NDArray[np.int32]  # (M,), indices of the cars that ended
+    final_obs: NDArray[np.float32]  # (M, 14)
+    final_infos: Columns  # of M rows
+
+
+def write_actions(actions: NDArray[np.float32]) -> bytes:
+    """A step's request from actions (N, 3)."""
+    return actions.astype(_FLOAT, copy=False).tobytes()
+
+
+def read_actions(data: bytes, num_cars: int) -> NDArray[np.float32]:
+    """Actions (N, 3) from a step's request."""
+    if len(data) != num_cars * ACTION_BYTES:
+        raise BridgeError(
+            f"action: a binary step of {num_cars} car(s) is {num_cars * ACTION_BYTES} bytes"
+            f" (little-endian float32, {num_cars} by {NUM_ACTIONS}), got {len(data)}."
+        )
+    return np.frombuffer(data, _FLOAT).astype(np.float32).reshape(num_cars, NUM_ACTIONS)
+
+
+def write_step(batch: Batch, ended: NDArray[np.intp]) -> bytes:
+    """A step's reply from what the simulator left in `batch`; `ended` lists the cars that ended and began anew."""
+    infos = batch.infos
+    parts = [_HEAD.pack(len(infos), len(ended)), _floats(batch.obs), _floats(batch.rewards)]
+    parts += [_floats(infos[name]) for name in FLOAT_COLUMNS]
+    parts += [_ints(infos[name]) for name in INT_COLUMNS]
+    parts += [batch.terminated.tobytes(), batch.truncated.tobytes()]
+    parts += [infos[name].tobytes() for name in BOOL_COLUMNS]
+    if len(ended):
+        finals = batch.final_infos[ended]
+        parts += [_ints(ended), _floats(batch.final_obs[ended])]
+        parts += [_floats(finals[name]) for name in FLOAT_COLUMNS]
+        parts += [_ints(finals[name]) for name in INT_COLUMNS]
+        parts += [finals[name].tobytes() for name in BOOL_COLUMNS]
+    return b"".join(parts)
+
+
+def _floats(values: NDArray[Any]) -> bytes:
+    return values.astype(_FLOAT, copy=False).tobytes()
+
+
+def _ints(values: NDArray[Any]) -> bytes:
+    return values.astype(_INT, copy=False).tobytes()
+
+
+def read_step(data: bytes) -> StepArrays:
+    """A step's reply as arrays that own their memory."""
+    if len(data) < _HEAD.size:
+        raise BridgeError(f"bridge: a binary reply has at least {_HEAD.size} bytes, got {len(data)}.")
+    num_cars, num_ended = _HEAD.unpack_from(data)
+    expected = _HEAD.size + num_cars * (_row_bytes() + 2) + num_ended * (_row_bytes() - _FLOAT.itemsize + _INT.itemsize)
+    if len(data) != expected:
+        raise BridgeError(f"bridge: a binary reply of {num_cars} car(s) has {expected} bytes, got {len(data)}.")
+    reader = _Reader(data)
+    obs, rewards = reader.take(_FLOAT, num_cars * NUM_OBSERVATIONS), reader.take(_FLOAT, num_cars)
+    infos = reader.columns(FLOAT_COLUMNS, _FLOAT, num_cars) | reader.columns(INT_COLUMNS, _INT, num_cars)
+    terminated, truncated = reader.take(_BYTE, num_cars) != 0, reader.take(_BYTE, num_cars) != 0
+    infos |= reader.bools(num_cars)
+    ended, final_obs = reader.take(_INT, num_ended), reader.take(_FLOAT, num_ended * NUM_OBSERVATIONS)
+    finals = reader.columns(FLOAT_COLUMNS, _FLOAT, num_ended) | reader.columns(INT_COLUMNS, _INT, num_ended)
+    finals |= reader.bools(num_ended)
+    if num_ended and (ended.min() < 0 or ended.max() >= num_cars):
+        raise BridgeError(f"bridge: a binary reply of {num_cars} car(s) names a car beyond them.")
+    return StepArrays(
+        obs.reshape(num_cars, NUM_OBSERVATIONS),
+        rewards,
+        terminated,
+        truncated,
+        infos,
+        ended,
+        final_obs.reshape(num_ended, NUM_OBSERVATIONS),
+        finals,
+    )
+
+
+def _row_bytes() -> int:
+    """Bytes of a car's observation, reward and info."""
+    num_words = NUM_OBSERVATIONS + 1 + len(FLOAT_COLUMNS) + len(INT_COLUMNS)
+    return num_words * _FLOAT.itemsize + len(BOOL_COLUMNS)
+
+
+class _Reader:
+    """Arrays from a message, front to back."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._offset = _HEAD.size
+
+    def take(self, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+        values = np.frombuffer(self._data, dtype, count, self._offset)
+        self._offset += values.nbytes
+        return values.astype(dtype.newbyteorder("="))
+
+    def columns(self, names: tuple[str, ...], dtype: np.dtype[Any], count: int) -> Columns:
+        return {name: self.take(dtype, count) for name in names}
+
+    def bools(self, count: int) -> Columns:
+        return {name: self.take(_BYTE, count) != 0 for name in BOOL_COLUMNS}

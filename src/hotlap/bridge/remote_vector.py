@@ -1,0 +1,185 @@
+"""`RemoteRacerVectorEnv`: a batch of cars behind a bridge, all in one message, with same-step autoreset."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from hotlap.bridge.binary import Columns, StepArrays, read_step, write_actions
+from hotlap.bridge.client import connect_to_racer, read_batch_reset, read_batch_step
+from hotlap.bridge.protocol import DEFAULT_URL, MAX_ENVS, BatchStepResult, Reset
+from hotlap.bridge.remote_env import config_json, refuse_not_finite, refuse_render_mode
+from hotlap.envs.racer import DEFAULT_TRACK, RESET_COLUMNS, start_option
+from hotlap.envs.racer_vector import RacerVectorEnv
+from hotlap.envs.settings import SettingsSource
+from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
+from hotlap.errors import ConfigError
+from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
+
+Arrays = NDArray[Any]
+VectorInfo = dict[str, Any]
+
+_NAMES = INFO_DTYPE.names or ()
+_LAP_NAMES = ("lapTime", "lapClean")
+# These mean the same after a step and after a reset, so they hold for a car that has just begun anew too.
+_BOTH_NAMES = tuple(name for name in RESET_COLUMNS if name != "speed")
+
+
+class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], Arrays]):
+    """`RacerVectorEnv` in another process: the same arrays wherever their masks hold.
+
+    `binary` asks for the bridge's binary form; without it all is JSON, at a third of the speed.
+    """
+
+    metadata = RacerVectorEnv.metadata
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        bridge_url: str = DEFAULT_URL,
+        track_id: str | Sequence[str] = DEFAULT_TRACK,
+        config: SettingsSource = None,
+        render_mode: str | None = None,
+        binary: bool = True,
+    ) -> None:
+        if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_ENVS:
+            raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_ENVS}, got {num_envs!r:.40}.")
+        refuse_render_mode(render_mode)
+        self.num_envs = num_envs
+        self.single_action_space = action_space()
+        self.single_observation_space = observation_space()
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._track_ids = [track_id] if isinstance(track_id, str) else list(track_id)
+        if not self._track_ids:
+            raise ConfigError("track_id: at least one track is needed, got an empty list.")
+        self._config = config_json(config)
+        self._is_binary = binary
+        self._is_seeded = False
+        self._everyone = np.ones(num_envs, np.bool_)
+        self._everyone.flags.writeable = False
+        self._client = connect_to_racer(bridge_url, self._track_ids, binary=binary)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], VectorInfo]:
+        """Begin an episode for every car; an integer seed s gives car i the seed s + i."""
+        start = start_option(options)
+        if isinstance(seed, int):
+            super().reset(seed=seed)
+        request = Reset(
+            track_id=self._track_ids,
+            config=self._config,
+            seed=self._seed_to_send(seed),
+            num_envs=self.num_envs,
+            start=start,  # type: ignore[arg-type]  # `start_option` lets nothing else pass
+        )
+        result = self._client.ask(request, read_batch_reset)
+        self._is_seeded = True
+        info: VectorInfo = {}
+        for name, column in RESET_COLUMNS.items():
+            info[name], info[f"_{name}"] = np.array(result.info[name], INFO_DTYPE[column]), self._everyone
+        return np.array(result.observation, np.float32), info
+
+    def _seed_to_send(self, seed: int | list[int | None] | None) -> int | list[int] | None:
+        """The seeds the local batch would have; what is random about them is drawn here."""
+        if isinstance(seed, list | tuple):
+            if len(seed) != self.num_envs:
+                raise ConfigError(f"seed: a list needs one seed for each of the {self.num_envs} cars, got {len(seed)}.")
+            if not all(one is None or isinstance(one, int) for one in seed):
+                raise ConfigError(f"seed: a list must hold whole numbers or None, got {seed!r:.60}.")
+            return [(int(self.np_random.integers(2**63)) if one is None else one) % 2**64 for one in seed]
+        if seed is not None and not isinstance(seed, int):
+            raise ConfigError(f"seed must be a whole number or a list of them, got {seed!r:.40}.")
+        if seed is None:
+            return None if self._is_seeded else int(self.np_random.integers(2**62))
+        return seed % 2**64
+
+    def step(
+        self, actions: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], VectorInfo]:
+        """One tick for every car; a car that ended begins its next episode at once (`final_obs`, `final_info`)."""
+        if not self._is_seeded:
+            raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
+        checked = as_actions(actions, (self.num_envs, NUM_ACTIONS))
+        refuse_not_finite(checked)
+        result = self._step_binary(checked) if self._is_binary else self._step_json(checked)
+        has_ended = np.zeros(self.num_envs, np.bool_)
+        has_ended[result.ended] = True
+        # A car that began anew has no step behind it: its last one is in `final_info`.
+        info = _masked(result.infos, ~has_ended)
+        if len(result.ended):
+            for name in _BOTH_NAMES:
+                info[f"_{name}"] = self._everyone
+            finals = {name: np.zeros(self.num_envs, INFO_DTYPE[name]) for name in _NAMES}
+            finals["lapTime"][:] = np.nan
+            for name, column in result.final_infos.items():
+                finals[name][result.ended] = column
+            final_obs = np.zeros((self.num_envs, NUM_OBSERVATIONS), np.float32)
+            final_obs[result.ended] = result.final_obs
+            info["final_obs"], info["_final_obs"] = final_obs, has_ended
+            info["final_info"], info["_final_info"] = _masked(finals, has_ended), has_ended
+        return result.obs, result.rewards, result.terminated, result.truncated, info
+
+    def _step_binary(self, actions: NDArray[np.float32]) -> StepArrays:
+        return read_step(self._client.step_binary(write_actions(actions)))
+
+    def _step_json(self, actions: NDArray[np.float32]) -> StepArrays:
+        request = _step_pattern(self.num_envs) % tuple(actions.ravel().tolist())
+        return arrays_of(self._client.ask(request.encode(), read_batch_step))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Hang up; the bridge forgets these cars."""
+        self._client.close()
+
+
+@lru_cache(maxsize=4)
+def _step_pattern(num_cars: int) -> str:
+    """A step's request with room for its numbers.
+
+    Nine digits are what a float32 needs to come out the same, and keep 1,024 cars under the limit for a request.
+    """
+    return '{"type":"step","action":[' + ",".join(["[%.9g,%.9g,%.9g]"] * num_cars) + "]}"
+
+
+def arrays_of(result: BatchStepResult) -> StepArrays:
+    """A JSON step as the arrays the binary form would have brought."""
+    num_cars = len(result.reward)
+    infos = {name: np.array(column, INFO_DTYPE[name]) for name, column in result.info.items() if name not in _LAP_NAMES}
+    is_told = [value is not None for value in result.info.get("lapTime", [None] * num_cars)]
+    infos["lapTime"] = np.full(num_cars, np.nan, np.float32)
+    infos["lapClean"] = np.zeros(num_cars, np.bool_)
+    for name in _LAP_NAMES:
+        if name in result.info:
+            infos[name][is_told] = [value for value in result.info[name] if value is not None]
+    finals = [final.info for final in result.finals.values()]
+    final_infos = {name: np.array([info.get(name, 0) for info in finals], INFO_DTYPE[name]) for name in _NAMES}
+    final_infos["lapTime"] = np.array([info.get("lapTime", np.nan) for info in finals], np.float32)
+    final_obs = np.array([final.observation for final in result.finals.values()], np.float32)
+    return StepArrays(
+        np.array(result.observation, np.float32),
+        np.array(result.reward, np.float32),
+        np.array(result.terminated, np.bool_),
+        np.array(result.truncated, np.bool_),
+        infos,
+        np.array(list(result.finals), np.int32),
+        final_obs.reshape(len(finals), NUM_OBSERVATIONS),
+        final_infos,
+    )
+
+
+def _masked(columns: Columns, mask: NDArray[np.bool_]) -> VectorInfo:
+    """The info columns with Gymnasium's masks of the cars they hold for."""
+    info: VectorInfo = {}
+    for name in _NAMES:
+        if name not in _LAP_NAMES:
+            info[name], info[f"_{name}"] = columns[name], mask
+    has_lap = mask & ~np.isnan(columns["lapTime"])
+    if has_lap.any():
+        for name in _LAP_NAMES:
+            info[name], info[f"_{name}"] = columns[name], has_lap
+    return info

@@ -1,0 +1,139 @@
+"""Learned policies: the network of a model file, and the driver that races with it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.a2c import CnnPolicy, MlpPolicy, MultiInputPolicy
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.sac import CnnPolicy as SACCnnPolicy
+from stable_baselines3.sac import MlpPolicy as SACMlpPolicy
+from stable_baselines3.sac import MultiInputPolicy as SACMultiInputPolicy
+from torch import nn
+
+from hotlap.drivers.model_files import ModelCard, ModelFile, PolicyKind, PolicySettings
+from hotlap.envs.fleet import Fleet
+from hotlap.envs.spaces import NUM_ACTIONS, action_space, observation_space
+from hotlap.envs.stacking import ObservationStack
+from hotlap.errors import DriverError, ModelError
+
+Obs = NDArray[np.float32]
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
+# PPO and A2C share their policies.
+_ACTOR_CRITICS = {"MlpPolicy": MlpPolicy, "CnnPolicy": CnnPolicy, "MultiInputPolicy": MultiInputPolicy}
+_SOFT = {"MlpPolicy": SACMlpPolicy, "CnnPolicy": SACCnnPolicy, "MultiInputPolicy": SACMultiInputPolicy}
+POLICIES: dict[str, Mapping[str, type[BasePolicy]]] = {"ppo": _ACTOR_CRITICS, "a2c": _ACTOR_CRITICS, "sac": _SOFT}
+VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
+
+
+def policy_kind(settings: PolicySettings, observations: spaces.Space[Any]) -> PolicyKind:
+    """The library's name of the policy that suits the observations, unless the settings name one."""
+    if settings.kind != "auto":
+        return settings.kind
+    if isinstance(observations, spaces.Dict):
+        return "MultiInputPolicy"
+    is_picture = isinstance(observations, spaces.Box) and len(observations.shape) == 3
+    return "CnnPolicy" if is_picture and observations.dtype == np.uint8 else "MlpPolicy"
+
+
+def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]:
+    """The settings as the library's policies take them."""
+    arguments: dict[str, Any] = {}
+    if settings.net_arch is not None:
+        arguments["net_arch"] = list(settings.net_arch)
+    if settings.activation is not None:
+        arguments["activation_fn"] = ACTIVATIONS[settings.activation]
+    if settings.log_std_init is not None and algorithm != "sac":
+        arguments["log_std_init"] = settings.log_std_init
+    return arguments
+
+
+def racer_observations(stack: int) -> spaces.Box:
+    """What a policy of the racer sees: the last `stack` observations, oldest first."""
+    one = observation_space()
+    return spaces.Box(np.tile(one.low, stack), np.tile(one.high, stack), dtype=np.float32)
+
+
+class LearnedPolicy:
+    """Deterministic actions for batches of raw observations: normalizer, network and clipping in one."""
+
+    def __init__(
+        self, network: BasePolicy, clip_obs: float | None = None, normalizer: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        self._network = network
+        self._clip_obs = clip_obs
+        if clip_obs is not None:
+            statistics = normalizer or {}
+            # The same expression as VecNormalize's, so that the policy sees here what it saw in training.
+            self._mean = statistics["obs_mean"]
+            self._scale = np.sqrt(statistics["obs_var"] + VARIANCE_FLOOR)
+
+    @classmethod
+    def from_file(
+        cls, model: ModelFile, observations: spaces.Space[Any], actions: spaces.Space[Any]
+    ) -> "LearnedPolicy":
+        """The policy of a model file, for an environment with these spaces."""
+        card = model.card
+        for name, space, saved in (
+            ("observations", observations, card.observation_space),
+            ("actions", actions, card.action_space),
+        ):
+            if str(space) != saved:
+                raise ModelError(f"{model.path}: its {name} are {saved}; this environment's are {space}.")
+        with torch.random.fork_rng(devices=[]):  # building a network draws first weights; nobody's generator may notice
+            policy_class = POLICIES[card.algorithm][policy_kind(card.policy, observations)]
+            network = policy_class(
+                observations, actions, lambda _: 0.0, **policy_arguments(card.policy, card.algorithm)
+            )
+        try:
+            network.load_state_dict({name: torch.from_numpy(array) for name, array in model.weights.items()})
+        except RuntimeError:
+            raise ModelError(f"{model.path}: its weights do not fit the network that it describes.") from None
+        network.set_training_mode(False)
+        return cls(network, card.clip_obs, model.normalizer)
+
+    def act(self, obs: Any) -> NDArray[Any]:
+        """Actions for raw observations, one row each."""
+        if self._clip_obs is not None:
+            obs = np.clip((obs - self._mean) / self._scale, -self._clip_obs, self._clip_obs).astype(np.float32)
+        actions, _ = self._network.predict(obs, deterministic=True)
+        return actions
+
+
+class LearnedDriver:
+    """Drives a fleet with a model of the racer, with the action repeat and stacking it was trained with."""
+
+    def __init__(self, policy: LearnedPolicy, card: ModelCard, name: str) -> None:
+        self.name = name
+        self._policy = policy
+        self._repeat, self._depth = card.action_repeat, card.stack
+
+    @classmethod
+    def from_file(cls, model: ModelFile) -> "LearnedDriver":
+        """The driver in a model file."""
+        if not model.card.is_racer:
+            raise DriverError(f"{model.path}: is a model of {model.card.environment}; it cannot drive a car.")
+        policy = LearnedPolicy.from_file(model, racer_observations(model.card.stack), action_space())
+        return cls(policy, model.card, model.path.stem)
+
+    def begin(self, fleet: Fleet, seed: int) -> None:
+        """Forget what was seen before; a learned driver has nothing random about it."""
+        obs = fleet.batch.obs
+        self._stack = ObservationStack(fleet.num_cars, self._depth, obs.shape[1])
+        self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
+        self._tick = 0
+
+    def act(self, obs: Obs) -> NDArray[np.float32]:
+        """A fresh decision each `action_repeat` ticks, held in between."""
+        if self._tick % self._repeat == 0:
+            if self._tick == 0:
+                self._stack.begin(obs)
+            else:
+                self._stack.push(obs)
+            self._actions = self._policy.act(self._stack.value)
+        self._tick += 1
+        return self._actions

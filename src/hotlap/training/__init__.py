@@ -1,0 +1,1 @@
+"""Learning: algorithms, batched worlds, callbacks, metrics and checkpoints; one run from one configuration."""

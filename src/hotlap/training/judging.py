@@ -1,0 +1,124 @@
+"""How good is the policy now: deterministic episodes beside the training, the same ones every time."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.drivers.learned import LearnedDriver, LearnedPolicy
+from hotlap.drivers.model_files import ModelCard, read_model
+from hotlap.evaluation.laps import Evaluation, evaluate
+from hotlap.optimal.store import find_reference
+from hotlap.tracks.registry import load_track
+from hotlap.training.foreign import make_env
+from hotlap.training.returns import Returns, evaluate_returns
+from hotlap.training.run_config import RunConfig
+from hotlap.training.vecenv import RacerVecEnv
+
+# Far from any seed that training uses.
+JUDGING_SEED = 1_000_000_007
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an evaluation said: figures for the log, and a score by which the best model is chosen."""
+
+    score: tuple[float, ...]  # compared from the left; more is better
+    figures: dict[str, float]
+    mean_reward: float
+    laps: Evaluation | None = None
+
+
+class Judge:
+    """Evaluates a run's policies."""
+
+    def __init__(self, config: RunConfig, card: ModelCard) -> None:
+        self._config, self._card = config, card
+        reference = find_reference(load_track(config.world.track)) if config.is_racer else None
+        self.optimal_lap_s = reference.lap_time_s if reference else None
+
+    def judge(self, policy: LearnedPolicy, episodes: int) -> Judgement:
+        """One evaluation: laps from random starts for the racer, returns elsewhere."""
+        if self._config.is_racer:
+            return _judge_laps(self.evaluate_laps(policy, episodes))
+        returns = self.evaluate_returns(policy, episodes)
+        figures = {"eval/mean_reward": returns.mean, "eval/mean_ep_length": returns.length_mean}
+        return Judgement((returns.mean,), figures, returns.mean)
+
+    def evaluate_laps(self, policy: LearnedPolicy, episodes: int, start: str = "random") -> Evaluation:
+        """The racer's figures on the run's own track."""
+        driver = LearnedDriver(policy, self._card, self._config.experiment_id)
+        found = evaluate(driver, self._config.world.track, episodes=episodes, start=start, seed=JUDGING_SEED)
+        return found.against(self.optimal_lap_s) if self.optimal_lap_s else found
+
+    def evaluate_returns(self, policy: LearnedPolicy, episodes: int) -> Returns:
+        """Returns and lengths of whole episodes under the run's own rules."""
+        config = self._config
+        if config.is_racer:
+            return _racer_returns(policy, config, episodes)
+        return evaluate_returns(policy.act, config.env, config.env_args, episodes=episodes, seed=JUDGING_SEED)
+
+
+def _judge_laps(laps: Evaluation) -> Judgement:
+    figures = {"eval/mean_reward": laps.mean_reward, "eval/completion_rate": laps.completion_rate}
+    named = {"clean_lap_rate": laps.clean_lap_rate, "median_lap_time_sec": laps.median_lap_time_sec}
+    named["gap_to_optimal"] = laps.gap_to_optimal
+    figures |= {f"eval/{name}": value for name, value in named.items() if value is not None}
+    # Whoever comes round beats whoever is fast, and a clean lap beats a fast one; a hair's breadth of either does not.
+    clean = laps.clean_lap_rate or 0.0
+    lap_s = laps.median_lap_time_sec
+    score = (
+        round(laps.completion_rate, 2),
+        round(clean, 1),
+        -lap_s if lap_s is not None else -np.inf,
+        laps.mean_reward,
+    )
+    return Judgement(score, figures, laps.mean_reward, laps)
+
+
+def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> Returns:
+    world = config.world
+    env = RacerVecEnv(episodes, world.track, world.config, action_repeat=world.action_repeat, stack=world.stack)
+    env.seed(JUDGING_SEED)
+    obs = env.reset()
+    returns: NDArray[np.float64] = np.zeros(episodes)
+    lengths: NDArray[np.int64] = np.zeros(episodes, np.int64)
+    running = np.ones(episodes, np.bool_)
+    while running.any():
+        env.step_async(policy.act(obs))
+        obs, rewards, dones, _ = env.step_wait()
+        returns[running] += rewards[running]
+        lengths[running] += 1
+        running &= ~dones
+    env.close()
+    return Returns(returns, lengths)
+
+
+def live_policy(model: Any, card: ModelCard) -> LearnedPolicy:
+    """The policy of a learner in training, with its statistics as they are now."""
+    normalizer = model.get_vec_normalize_env()
+    if card.clip_obs is None or normalizer is None:
+        return LearnedPolicy(model.policy)
+    statistics = {"obs_mean": normalizer.obs_rms.mean.copy(), "obs_var": normalizer.obs_rms.var.copy()}
+    return LearnedPolicy(model.policy, card.clip_obs, statistics)
+
+
+def evaluate_model(path: Path, episodes: int, seed: int) -> dict[str, Any]:
+    """Return and length of a model's deterministic episodes in its own Gymnasium environment."""
+    model = read_model(path)
+    env = make_env(model.card.environment, model.card.env_args)
+    policy = LearnedPolicy.from_file(model, env.observation_space, env.action_space)
+    env.close()
+    card = model.card
+    found = evaluate_returns(policy.act, card.environment, card.env_args, episodes=episodes, seed=seed)
+    return {
+        "model": str(path),
+        "environment": card.environment,
+        "episodes": episodes,
+        "seed": seed,
+        "mean_reward": found.mean,
+        "std_reward": found.std,
+        "mean_episode_length": found.length_mean,
+    }
