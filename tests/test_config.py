@@ -1,12 +1,15 @@
 """Strict loading: what is known is taken, everything else is refused by name."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from hotlap.config import camel_case, load_settings
+from hotlap.config import as_plain, build, camel_case, load_settings, read_mapping, snake_case, to_toml
 from hotlap.errors import ConfigError, InputFileError
 
 
@@ -22,6 +25,18 @@ class Outer:
     mode: Literal["calm", "wild"] = "calm"
     is_loud: bool = False
     name: str = "x"
+
+
+@dataclass(frozen=True)
+class Wide:
+    """What a run's settings need beside: a value that may be missing, a list, a table of anything."""
+
+    inner: Inner = field(default_factory=Inner)
+    rate_limit: float | None = None
+    mood: Literal["calm", "wild"] | None = None
+    widths: tuple[int, ...] | None = None
+    others: tuple[Inner, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def test_nothing_gives_the_defaults():
@@ -136,3 +151,89 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
 def test_settings_do_not_change_under_the_reader():
     with pytest.raises(FrozenInstanceError):
         load_settings(Outer, None).name = "z"  # type: ignore[misc]
+
+
+# --- settings spelt as Python spells them, and written out again ---
+
+
+def test_in_snake_case_keys_are_the_names_of_the_fields():
+    assert load_settings(Outer, {"inner": {"top_speed": 1}, "is_loud": True}, "x", snake_case) == Outer(
+        Inner(1.0, 3), is_loud=True
+    )
+    with pytest.raises(ConfigError, match=r"x: inner: unknown key 'topSpeed'\. Did you mean 'top_speed'"):
+        load_settings(Outer, {"inner": {"topSpeed": 1}}, "x", snake_case)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"rate_limit": 3}, Wide(rate_limit=3.0)),
+        ({"rate_limit": None, "mood": None, "widths": None}, Wide()),
+        ({"mood": "wild"}, Wide(mood="wild")),
+        ({"widths": [64, 32]}, Wide(widths=(64, 32))),
+        ({"widths": []}, Wide(widths=())),
+        ({"others": [{"num_laps": 1}, {}]}, Wide(others=(Inner(num_laps=1), Inner()))),
+        ({"extra": {"a": [1, {"b": None}]}}, Wide(extra={"a": [1, {"b": None}]})),
+    ],
+)
+def test_what_may_be_missing_lists_and_tables_are_taken(data, expected):
+    assert build(Wide, data, "x", snake_case) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"rate_limit": "fast"}, "x: rate_limit must be a number, got 'fast'"),
+        ({"rate_limit": float("nan")}, "x: rate_limit must be finite"),
+        ({"mood": "angry"}, "x: mood must be one of 'calm', 'wild', got 'angry'"),
+        ({"widths": 64}, "x: widths must be a list, got 64"),
+        ({"widths": "64"}, "x: widths must be a list, got '64'"),
+        ({"widths": [64, 2.5]}, r"x: widths\[1\] must be a whole number, got 2\.5"),
+        ({"widths": [True]}, r"x: widths\[0\] must be a whole number"),
+        ({"others": [{"num_lap": 1}]}, r"x: others\[0\]: unknown key 'num_lap'"),
+        ({"extra": [1]}, "x: extra must be of type Mapping"),
+        ({"k" * 500: 1}, "x: unknown key 'kkk"),
+    ],
+)
+def test_what_does_not_fit_these_is_refused_by_its_place(data, words):
+    with pytest.raises(ConfigError, match=words) as caught:
+        build(Wide, data, "x", snake_case)
+    assert len(str(caught.value)) < 200
+
+
+def test_plain_data_leaves_out_what_is_not_there():
+    assert as_plain(Wide(widths=(1, 2), extra={"a": 1})) == {
+        "inner": {"top_speed": 2.5, "num_laps": 3},
+        "widths": [1, 2],
+        "others": [],
+        "extra": {"a": 1},
+    }
+
+
+def test_toml_is_written_as_a_person_would():
+    data = {"name": "x", "rate": 3e-4, "widths": [64, 32], "on": True, "world": {"track": "t", "config": {"a": 1}}}
+    assert to_toml(data) == (
+        'name = "x"\nrate = 0.0003\nwidths = [64, 32]\non = true\n\n[world]\ntrack = "t"\n\n[world.config]\na = 1\n'
+    )
+
+
+PLAIN = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), PLAIN, max_size=4))
+@example({"\x7f": "\x7f\\\n", "\U0001f3ce": {}, "": [{"a b": []}], "a": {"b": {"c": 1e300}}})
+def test_what_is_written_as_toml_is_read_back_the_same(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "a.toml"
+    path.write_text(to_toml(data), encoding="utf-8", newline="\n")
+    # As JSON, which tells 1 from 1.0 and true, and -0.0 from 0.0.
+    assert json.dumps(read_mapping(path), sort_keys=True) == json.dumps(data, sort_keys=True)
+
+
+@pytest.mark.parametrize("value", [None, b"x", {1, 2}, object()])
+def test_what_toml_has_no_word_for_is_refused(value):
+    with pytest.raises(ConfigError, match="cannot be written"):
+        to_toml({"a": {"b": [value]}})

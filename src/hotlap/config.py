@@ -9,6 +9,7 @@ import difflib
 import importlib
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -22,6 +23,8 @@ T = TypeVar("T")
 Spelling = Callable[[str], str]
 
 MAX_CONFIG_BYTES = 1 << 20
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def camel_case(name: str) -> str:
@@ -85,7 +88,7 @@ def build(kind: type[T], data: Mapping[str, Any], where: str, spelling: Spelling
     values = {}
     for key, value in data.items():
         if key not in fields:
-            raise ConfigError(f"{where}: unknown key {key!r}.{_suggest(str(key), fields)}")
+            raise ConfigError(f"{where}: unknown key {key!r:.80}.{_suggest(str(key), fields)}")
         values[fields[key]] = _convert(hints[fields[key]], value, f"{where}: {key}", spelling)
     try:
         return kind(**values)
@@ -170,11 +173,12 @@ def _toml_lines(data: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
 
 
 def _toml_key(key: str) -> str:
-    return (
-        key
-        if key and all(letter.isascii() and (letter.isalnum() or letter in "_-") for letter in key)
-        else json.dumps(key)
-    )
+    return key if _BARE_KEY.fullmatch(key) else _toml_string(key)
+
+
+def _toml_string(text: str) -> str:
+    # A JSON string is a TOML basic string, but for the one control character that JSON lets through.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _toml_value(value: Any) -> str:
@@ -183,8 +187,9 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for the one control character that JSON lets through.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+        return _toml_string(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, Mapping):  # within a list; elsewhere it is a table
+        return f"{{{', '.join(f'{_toml_key(key)} = {_toml_value(inner)}' for key, inner in value.items())}}}"
     raise ConfigError(f"a setting of type {type(value).__name__} cannot be written: {value!r:.40}.")

@@ -19,8 +19,8 @@ GOOD = [
 ]
 ODD_NUMBERS = ["NaN", "-NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308", "1e-400", "-0", "0x10", "1_0", "01",
                "9" * 400, "1." + "3" * 2000, "-1", "2.5", "1e", "+1", ".5", "18446744073709551616"]  # fmt: skip
-ODD_VALUES: list[Any] = [None, True, [], {}, "", "a", 0, -1, 1.5, 2**70, [None], [[]], [[[]]], {"a": {}}, "\ud800", "\0",
-                         "x" * 300, [0] * 300, [[0, 0]] * 5]  # fmt: skip
+ODD_VALUES: list[Any] = [None, True, [], {}, "", "a", 0, -1, 1.5, 2**70, [None], [[]], [[[]]], {"a": {}}, "\ud800",
+                         "\0", "x" * 300, [0] * 300, [[0, 0]] * 5]  # fmt: skip
 PATHS = ["../track-01", "/etc/passwd", "..\\..\\x", "track-01/../track-02", "file:///etc/passwd", "C:\\x", "~/.ssh/id",
          "track-01\0", "TRACK-01", " track-01", "%2e%2e", "con"]  # fmt: skip
 CONFIGS: list[Any] = ["ai-config.json", "/etc/passwd", 5, [], [{}], True, {"weights": None}, {"weights": []}, {"a": 1},

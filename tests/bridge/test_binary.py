@@ -96,9 +96,10 @@ def test_a_reply_that_promises_more_than_memory_holds_is_refused():
 
 @pytest.mark.parametrize("index", [-1, 3, 2**31 - 1])
 def test_a_reply_about_a_car_that_is_not_there_is_refused(index):
+    data = write_step(filled_batch(3), np.array([2]))
+    place = 8 + 3 * (28 * 4 + 4)
+    assert data[place : place + 4] == struct.pack("<i", 2)
     with pytest.raises(BridgeError, match="names a car beyond them"):
-        data = write_step(filled_batch(3), np.array([2]))
-        place = data.index(struct.pack("<i", 2), 8 + 3 * (28 * 4 + 4))
         read_step(data[:place] + struct.pack("<i", index) + data[place + 4 :])
 
 

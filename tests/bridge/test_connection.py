@@ -244,6 +244,14 @@ def test_a_client_that_does_not_read_is_not_read_from(fakes):
     assert transport.is_reading
 
 
+def test_reading_stops_with_the_clients_own_and_goes_on_with_it(fakes):
+    connection, transport, _ = fakes
+    connection.pause_writing()
+    assert not transport.is_reading
+    connection.resume_writing()
+    assert transport.is_reading
+
+
 def test_after_goodbye_nothing_is_answered(fakes):
     connection, transport, loop = fakes
     connection.on_ws_frame(transport, FakeFrame(b"a", last_in_buffer=False))

@@ -1,8 +1,6 @@
 """Many clients at once, and bad company: nobody gets another's reply, and nobody is disturbed."""
 
 import json
-import socket
-import struct
 import time
 
 import numpy as np
@@ -14,6 +12,7 @@ from websocket import ABNF
 import hotlap
 from bridge.conversation import GAS, SHORT, SHORT_RANDOM, Phone, strict_json
 from bridge.hostile import messages
+from bridge.misbehaviour import half_a_frame, half_a_handshake, never_read, vanish
 
 MEBIBYTE = 1 << 20
 
@@ -105,35 +104,6 @@ def test_connections_that_come_and_go_leave_no_memory_behind(bridge_server):
 
 
 # --- bad company ---
-
-
-def vanish(phone: Phone) -> None:
-    """Drop the connection with a request under way, without a goodbye."""
-    phone.socket.send('{"type":"step","action":[0,1,0]}')
-    phone.socket.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    phone.socket.sock.close()
-
-
-def half_a_frame(phone: Phone) -> None:
-    """Begin a frame and never end it."""
-    phone.socket.sock.sendall(b"\x81\xfe\x10\x00abcd" + b"x" * 100)
-
-
-def half_a_handshake(phone: Phone) -> None:
-    """Begin a further connection and never finish asking."""
-    phone.further = socket.create_connection(phone.socket.sock.getpeername())
-    phone.further.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
-
-
-def never_read(phone: Phone) -> None:
-    """Ask and ask, and read nothing, until the bridge takes no more."""
-    phone.socket.sock.setblocking(False)
-    request = ABNF.create_frame('{"type":"step","action":[0,1,0]}', ABNF.OPCODE_TEXT).format()
-    try:
-        while True:
-            phone.socket.sock.send(request * 100)
-    except BlockingIOError:
-        pass
 
 
 @pytest.mark.parametrize("misbehave", [vanish, half_a_frame, half_a_handshake, never_read])

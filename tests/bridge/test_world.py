@@ -87,9 +87,7 @@ def test_a_batch_drives_as_the_local_batch_bit_for_bit(talk):
             final = reply["finals"][str(car)]
             assert final["observation"] == info["final_obs"][car].tolist()
             assert final["info"] == {
-                key: info["final_info"][key][car].item()
-                for key in final["info"]
-                if info["final_info"][f"_{key}"][car]
+                key: info["final_info"][key][car].item() for key in final["info"] if info["final_info"][f"_{key}"][car]
             }
         num_ended += len(ended)
     assert num_ended > 10

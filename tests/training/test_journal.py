@@ -82,22 +82,82 @@ def test_its_thread_ends_with_it(path):
     assert threading.active_count() == before
 
 
-def test_what_could_not_be_written_is_said(path):
-    journal = Journal(path, flush_interval_s=NEVER_S)
+class Disk:
+    """A file on a disk with room for so many bytes more; like the real one, it takes what fits before it fails."""
 
-    class FullDisk:
-        def write(self, _):
+    def __init__(self, file, room):
+        self.file, self.room = file, room
+
+    def write(self, content):
+        if not self.room:
             raise OSError(errno.ENOSPC, "No space left on device")
+        taken = self.file.write(content[: self.room])
+        self.room -= taken
+        return taken
 
-        def close(self):
-            pass
+    def __getattr__(self, name):
+        return getattr(self.file, name)
 
-    file, journal._file = journal._file, FullDisk()
-    file.close()
+
+@pytest.fixture
+def filling(path):
+    """A journal on a disk with room for ten bytes, and the disk."""
+    journal = Journal(path, flush_interval_s=NEVER_S)
+    journal._file = Disk(journal._file, 10)
+    yield journal, journal._file
+    journal.close()
+
+
+def test_a_full_disk_is_warned_about_once_and_ends_nothing(path, filling, caplog):
+    journal, _ = filling
+    for number in range(20):
+        journal.add(b"%d" % number)
+        journal.flush(to_disk=True)
+    [warning] = caplog.messages
+    assert f"{path}: cannot be written (No space left on device)" in warning
+    assert "wait in memory" in warning
+
+
+def test_a_line_that_does_not_fit_leaves_no_part_of_itself(path, filling):
+    journal, _ = filling
     journal.add(b"one")
-    for call in (journal.flush, lambda: journal.add(b"two"), journal.close):
-        with pytest.raises(OutputFileError, match=r"a\.jsonl: cannot be written \(No space left on device\)"):
-            call()
+    journal.flush()
+    journal.add(b"two, far too long")
+    journal.flush()
+    assert path.read_bytes() == b"one\n"
+
+
+def test_what_waited_is_written_in_its_place_once_there_is_room(path, filling, monkeypatch):
+    monkeypatch.setattr("hotlap.training.journal.LINES_A_WRITE", 7)
+    journal, disk = filling
+    for number in range(100):
+        journal.add(b"%d" % number)
+        journal.flush()
+    kept = read_lines(path)
+    assert 0 < len(kept) < 10
+    disk.room = 1000
+    journal.add(b"100")
+    journal.flush()
+    assert read_lines(path) == [b"%d" % number for number in range(101)]
+
+
+def test_closing_on_a_full_disk_says_what_is_lost(path, filling, caplog):
+    journal, _ = filling
+    journal.add(b"one")
+    journal.flush()
+    for number in range(5):
+        journal.add(b"line %d" % number)
+    journal.close()
+    assert "5 lines at its end were never written" in caplog.messages[-1]
+    assert read_lines(path) == [b"one"]
+
+
+def test_a_record_has_no_line_end(path):
+    journal = Journal(path, flush_interval_s=NEVER_S)
+    for record in (b"\x00\n", b"", b"ab"):
+        journal.add_record(record)
+    journal.close()
+    assert path.read_bytes() == b"\x00\nab"
 
 
 def test_places_that_cannot_be_used_are_refused(tmp_path):

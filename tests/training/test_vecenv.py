@@ -250,13 +250,29 @@ def test_an_early_reset_forgets_the_running_episode():
     for step in range(30):
         env.step(actions_at(step, 2))
     env.reset()
-    lengths = []
-    for step in range(120):
-        _, _, dones, infos = env.step(np.tile(F([0.0, 0.9, 0.0]), (2, 1)))
-        lengths += [infos[car]["episode"]["l"] for car in np.flatnonzero(dones)]
-        if step < 119:
-            assert lengths == []
-    assert lengths == [120, 120]
+    earned, told = np.zeros(2), []
+    for _ in range(120):
+        assert told == []
+        _, rewards, _, infos = env.step(np.tile(F([0.0, 0.9, 0.0]), (2, 1)))
+        earned += rewards
+        told += [info["episode"] for info in infos if info]
+    assert [episode["l"] for episode in told] == [120, 120]
+    assert [episode["r"] for episode in told] == [round(total, 6) for total in earned.tolist()]
+
+
+def test_standing_still_at_the_time_limit_is_no_truncation():
+    both = {"episode": {"maxSteps": 20, "stillnessTimeoutTicks": 20}}
+    env, others = RacerVecEnv(2, config=both), dummy(2, both)
+    for one in (env, others):
+        one.seed(0)
+        one.reset()
+    for _ in range(20):
+        ours, theirs = (one.step(np.tile(F([0.0, 0.0, 1.0]), (2, 1))) for one in (env, others))
+    assert env.fleet.batch.terminated.all()
+    assert env.fleet.batch.truncated.all()
+    for car in range(2):
+        same_info(ours[3][car], theirs[3][car], done=True)
+        assert ours[3][car]["TimeLimit.truncated"] is False
 
 
 def test_the_reward_terms_are_the_first_columns_of_the_infos():
@@ -298,7 +314,7 @@ def test_what_a_step_returned_stays_as_it_was():
 
 def test_writing_into_what_was_returned_does_not_reach_the_environment():
     one, other = racer(4, stack=3), racer(4, stack=3)
-    for step in range(40):
+    for step in range(130):
         results, expected = one.step(actions_at(step, 4)), other.step(actions_at(step, 4))
         for array, right in zip(results[:3], expected[:3], strict=True):
             np.testing.assert_array_equal(array, right)

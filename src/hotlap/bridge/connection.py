@@ -16,6 +16,7 @@ MAX_FRAME_BYTES = 1 << 20
 
 # Looking a member up in its enumeration takes longer than reading a frame.
 _TEXT, _BINARY, _CONTINUATION, _CLOSE = WSMsgType.TEXT, WSMsgType.BINARY, WSMsgType.CONTINUATION, WSMsgType.CLOSE
+_DATA = (_TEXT, _BINARY, _CONTINUATION)
 
 
 class Connection(WSListener):
@@ -53,7 +54,7 @@ class Connection(WSListener):
         if kind == _CLOSE:
             code = frame.get_close_code()
             self.leave(WSCloseCode.OK if code == WSCloseCode.NO_INFO else code)
-        elif (kind == _TEXT or kind == _BINARY or kind == _CONTINUATION) and not transport.is_close_frame_sent:
+        elif kind in _DATA and not transport.is_close_frame_sent:
             self._gather(frame, kind)
 
     def _gather(self, frame: WSFrame, kind: WSMsgType) -> None:

@@ -144,14 +144,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 def run(settings: BridgeSettings, on_ready: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM; `on_ready` is given the URL once everything is compiled and clients may come."""
-    loop = _new_event_loop()
+    loop = new_event_loop()
     try:
         loop.run_until_complete(_serve(settings, on_ready))
     finally:
         loop.close()
 
 
-def _new_event_loop() -> asyncio.AbstractEventLoop:
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """The fastest event loop there is here."""
     try:
         import uvloop
     except ImportError:  # there is none for Windows

@@ -60,9 +60,7 @@ def world_for(request: Reset, current: "World | None", rng: np.random.Generator)
         track_ids = [track_ids]
     settings = settings_from(bytes(request.config))
     _check_seed(request)
-    # Looked up every time: a track of the user's may have been imported anew, or removed.
-    tracks = tuple(load_track(track_id) for track_id in track_ids)
-    if current is not None and current.is_like(tracks, settings, request.num_envs):
+    if current is not None and current.is_like(track_ids, settings, request.num_envs):
         return current
     return World(Fleet(track_ids, settings, request.num_envs or 1, num_threads=1), request.num_envs is not None, rng)
 
@@ -84,16 +82,24 @@ class World:
         self._rng = rng
         self._batch = fleet.batch
         self._is_seeded = False
+        self._track_ids = [track.track_id for track in fleet.tracks]
+        self._are_shipped = all(track.is_shipped for track in fleet.tracks)
         # Made once: for one car, indexing arrays would cost as much as moving it.
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
-        self._action_bytes = memoryview(self._actions).cast("B")
+        self._action_bytes = self._actions.data.cast("B")
         self._first_obs = self._batch.obs[0]
 
-    def is_like(self, tracks: tuple[Any, ...], settings: RacerSettings, num_envs: int | None) -> bool:
+    def is_like(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None) -> bool:
         """Whether a reset that asks for these can go on with this world."""
-        has_size = self.fleet.num_cars == num_envs if num_envs is not None else True
-        same_kind = self.is_batch == (num_envs is not None) and has_size
-        return same_kind and self.fleet.tracks == tracks and self.fleet.settings == settings
+        if self.is_batch != (num_envs is not None) or (num_envs or 1) != self.fleet.num_cars:
+            return False
+        return self._has_tracks(track_ids) and self.fleet.settings == settings
+
+    def _has_tracks(self, track_ids: list[str]) -> bool:
+        if self._track_ids != track_ids:
+            return False
+        # A track of the user's may have been imported anew since, or removed.
+        return self._are_shipped or self.fleet.tracks == tuple(map(load_track, track_ids))
 
     def reset(self, request: Reset) -> ResetResult | BatchResetResult:
         """Begin an episode for every car."""
@@ -108,8 +114,8 @@ class World:
         if self.is_batch:
             columns = {name: batch.infos[column].tolist() for name, column in RESET_COLUMNS.items()}
             return BatchResetResult(batch.obs.tolist(), columns)
-        values = _reset_values(batch.infos[0].item())
-        return ResetResult(batch.obs[0].tolist(), dict(zip(RESET_COLUMNS, values, strict=True)))
+        values = _reset_values(batch.infos.item())
+        return ResetResult(self._first_obs.tolist(), dict(zip(RESET_COLUMNS, values, strict=True)))
 
     def _car_seeds(self, seed: int | list[int]) -> NDArray[np.uint64]:
         """One seed for each car, as `RacerVectorEnv` has it: from s on, or those listed."""

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from hotlap.cli.output import percent, print_json, progress_bar, seconds
+from hotlap.errors import ConfigError, DriverError, InputFileError
 
 BUILT_IN = ("casual", "optimal")
 
@@ -24,17 +25,31 @@ def evaluate(
 
     Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 100 --start random --json
     """
-    from hotlap.drivers.model_files import find_model, read_model
+    from hotlap.drivers.model_files import read_model
     from hotlap.envs.racer import DEFAULT_TRACK
 
+    own_track = None
     if driver not in BUILT_IN:
-        path = find_model(driver)
+        path = _find(driver)
         card = read_model(path).card
         if not card.is_racer:
+            if track is not None:
+                raise ConfigError(f"--track: {path} is a model of {card.environment}, which has none. Leave it out.")
             _evaluate_returns(path, episodes, seed, as_json)
             return
-        track = track or card.track
-    _evaluate_laps(driver, track or DEFAULT_TRACK, episodes, start, seed, as_json)
+        own_track = card.track
+    # An empty name is a name too, and one that is refused.
+    chosen = own_track or DEFAULT_TRACK if track is None else track
+    _evaluate_laps(driver, chosen, episodes, start, seed, as_json)
+
+
+def _find(driver: str) -> Path:
+    from hotlap.drivers.model_files import find_model
+
+    try:
+        return find_model(driver)
+    except InputFileError as error:
+        raise DriverError(f"driver {error} Built in: {', '.join(BUILT_IN)}.") from None
 
 
 def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from hotlap.cli.bridge import bridge
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
+from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
 from hotlap.cli.report import report
 from hotlap.cli.tracks import tracks_app
@@ -53,6 +54,8 @@ app.command()(resume)
 app.command()(drive)
 app.command()(evaluate)
 app.command()(report)
+app.command()(export)
+app.command("import")(import_)
 app.command()(optimal)
 app.command()(bridge)
 app.command()(doctor)

@@ -1,28 +1,25 @@
-"""`hotlap train` and `hotlap resume`: follow a run while it learns, and stop it without losing anything."""
+"""`hotlap train` and `hotlap resume`: start or go on with a run, and say what came of it."""
 
-import contextlib
-import logging
-import signal
-import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hotlap.cli.following import say, show_progress, stop_signals, telling
 from hotlap.cli.output import percent, print_json, seconds
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
+from hotlap.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
-    from hotlap.training.progress import OnProgress, Progress
+    from hotlap.training.checkpoint import Checkpoint
+    from hotlap.training.results import ExperimentResults
     from hotlap.training.run_folder import RunFolder
-    from hotlap.training.trainer import Outcome, Trainer
+    from hotlap.training.trainer import Trainer
 
 EXIT_INTERRUPTED = 130
-# Where there is no terminal to draw a bar on, a line now and then.
-LINE_INTERVAL_S = 10.0
 CASUAL_EPISODES = 20
 
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress, only what came of it.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors, and what --json asks for.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more while at it.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")]
 
@@ -51,25 +48,32 @@ def train(
     Example: hotlap train --algo ppo --track track-01 --seed 1 --steps 2000000
     """
     from hotlap.training.run_config import resolve_config
-    from hotlap.training.run_folder import create_run
+    from hotlap.training.run_folder import RunFolder, create_run, folder_of
 
-    _set_up_logging(verbose, quiet)
     asked: dict[str, Any] = {
         "algo": algo,
-        "env": env,
         "seed": seed,
         "steps": steps,
-        "world.track": track,
         "num_envs": num_envs,
         "device": device,
         "checkpoint.interval": checkpoint_interval,
+        **_place(env, track, bridge_url),
     }
-    config = resolve_config(recipe, asked)
-    from hotlap.training.trainer import Trainer
+    with telling(verbose, quiet):
+        config = resolve_config(recipe, asked)
+        folder = RunFolder(folder_of(run_name or config.experiment_id), config.experiment_id)
+        from hotlap.training.trainer import Trainer
 
-    folder = create_run(config, run_name, overwrite)
-    trainer = Trainer(config, folder)
-    _follow(trainer, None, quiet, as_json)
+        _follow(Trainer(config, folder), None, lambda: create_run(config, run_name, overwrite), quiet, as_json)
+
+
+def _place(env: str | None, track: str | None, bridge_url: str | None) -> dict[str, str | None]:
+    """The settings that say where to train: in this process, or behind a bridge."""
+    if bridge_url is None and env != REMOTE_RACER_ID:
+        return {"env": env, "world.track": track}
+    if env not in (None, RACER_ID, REMOTE_RACER_ID):
+        raise ConfigError(f"--bridge-url: a bridge serves {RACER_ID}, and --env asks for {env}. Leave one of them out.")
+    return {"env": REMOTE_RACER_ID, "env_args.bridge_url": bridge_url, "env_args.track_id": track}
 
 
 def resume(
@@ -86,119 +90,60 @@ def resume(
     from hotlap.training.run_config import with_steps
     from hotlap.training.run_folder import open_run
 
-    _set_up_logging(verbose, quiet)
-    folder, config = open_run(run)
-    if folder.is_finished and (steps is None or steps <= config.steps):
-        typer.echo(f"{folder.path}: is finished ({config.steps} steps). `--steps TOTAL` makes it longer.", err=True)
-        if as_json:
-            _print_results(folder)
-        return
-    if steps is not None:
-        config = with_steps(config, steps)
-        folder.write_config(config)
-        folder.results.unlink(missing_ok=True)
-    from hotlap.training.trainer import Trainer
+    with telling(verbose, quiet):
+        folder, before = open_run(run)
+        config = before if steps is None else with_steps(before, steps)
+        if folder.is_finished and config.steps <= before.steps:
+            say(f"{folder.path}: is finished ({before.steps} steps). `--steps TOTAL` makes it longer.", quiet)
+            if as_json:
+                _print_results(folder)
+            return
+        from hotlap.training.trainer import Trainer
 
-    trainer = Trainer(config, folder)
-    checkpoint = trainer.checkpoints.find_newest()
-    where = f"step {checkpoint.snapshot.step}" if checkpoint else "the beginning: there is no checkpoint yet"
-    if not quiet:
-        typer.echo(f"{folder.path}: going on from {where}.", err=True)
-    _follow(trainer, checkpoint, quiet, as_json)
+        trainer = Trainer(config, folder)
+        checkpoint = trainer.checkpoints.find_newest()
+        if checkpoint is not None and checkpoint.snapshot.step > config.steps:
+            raise TrainingError(
+                f"--steps {steps}: the run is past that, at step {checkpoint.snapshot.step}. Ask for more."
+            )
+        _follow(trainer, checkpoint, lambda: _go_on(trainer, checkpoint, quiet), quiet, as_json)
 
 
-def _set_up_logging(verbose: bool, quiet: bool) -> None:
-    """What the run has to say goes to stderr, one line each."""
-    level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
-    logging.basicConfig(level=level, format="hotlap: %(message)s", stream=sys.stderr)
-    logging.getLogger("hotlap").setLevel(level)
-
-
-def _follow(trainer: "Trainer", checkpoint: Any, quiet: bool, as_json: bool) -> None:
-    """Train under a bar and the signals' handlers, then say what came of it."""
+def _go_on(trainer: "Trainer", checkpoint: "Checkpoint | None", quiet: bool) -> None:
+    """Make the run what was asked for, now that nothing stands in its way."""
     folder = trainer.folder
-    if not quiet:
-        typer.echo(f"run: {folder.path}   follow it: tensorboard --logdir {folder.path}", err=True)
-    with _stop_signals(trainer), _show_progress(quiet) as on_progress:
+    folder.write_config(trainer.config)
+    folder.results.unlink(missing_ok=True)
+    where = f"step {checkpoint.snapshot.step}" if checkpoint else "the beginning: there is no whole checkpoint"
+    say(f"{folder.path}: going on from {where}.", quiet)
+
+
+def _follow(
+    trainer: "Trainer",
+    checkpoint: "Checkpoint | None",
+    on_ready: Callable[[], object],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Train under a bar and the signals' handlers, then say what came of it."""
+    path = trainer.folder.path
+
+    def begin() -> None:
+        on_ready()
+        say(f"run: {path}   follow it: tensorboard --logdir {path}", quiet)
+
+    with stop_signals(trainer, quiet), show_progress(quiet) as on_progress:
         trainer.on_progress = on_progress
-        outcome = trainer.run(checkpoint)
+        outcome = trainer.run(checkpoint, begin)
+    if outcome.results is None and not outcome.is_saved:
+        raise TrainingError(f"stopped at step {outcome.step} and not saved. Make room, then: hotlap resume {path}")
     if outcome.results is None:
-        typer.echo(f"stopped and saved at step {outcome.step}. Go on: hotlap resume {folder.path}", err=True)
+        say(f"stopped and saved at step {outcome.step}. Go on: hotlap resume {path}", quiet)
         raise typer.Exit(EXIT_INTERRUPTED)
     if as_json:
-        _print_results(folder)
-    else:
-        _tell(trainer, outcome)
-
-
-@contextlib.contextmanager
-def _stop_signals(trainer: "Trainer") -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) saves and stops, the second stops at once."""
-
-    def first(number: int, frame: Any) -> None:
-        typer.echo("\nstopping: saving first. Once more stops at once.", err=True)
-        trainer.stop()
-        signal.signal(number, before[number])
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, first)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _show_progress(quiet: bool) -> Iterator["OnProgress | None"]:
-    if quiet:
-        yield None
-    elif sys.stderr.isatty():
-        with _bar() as show:
-            yield show
-    else:
-        yield _Lines()
-
-
-class _Lines:
-    """A line on stderr now and then."""
-
-    def __init__(self) -> None:
-        self._said_s = -LINE_INTERVAL_S
-
-    def __call__(self, progress: "Progress") -> None:
-        now_s = time.monotonic()
-        if now_s - self._said_s >= LINE_INTERVAL_S or progress.step >= progress.total:
-            self._said_s = now_s
-            typer.echo(f"{progress.step}/{progress.total} steps  {_figures(progress)}", err=True)
-
-
-@contextlib.contextmanager
-def _bar() -> Iterator["OnProgress"]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(progress: "Progress") -> None:
-            bar.update(task, total=progress.total, completed=progress.step, description=_figures(progress))
-
-        yield show
-
-
-def _figures(progress: "Progress") -> str:
-    parts = [f"{progress.steps_per_s:,.0f} steps/s"]
-    if progress.mean_return is not None:
-        parts.append(f"return {progress.mean_return:.2f}")
-    if progress.best_lap_s is not None:
-        parts.append(f"best lap {seconds(progress.best_lap_s)}")
-    if progress.gap is not None:
-        parts.append(f"gap {percent(progress.gap)}")
-    return "  ".join(parts)
+        _print_results(trainer.folder)
+    elif not quiet:
+        _tell(trainer, outcome.results)
 
 
 def _print_results(folder: "RunFolder") -> None:
@@ -207,18 +152,19 @@ def _print_results(folder: "RunFolder") -> None:
     print_json({"run": str(folder.path), **ExperimentResults.load(folder.results).to_dict()})
 
 
-def _tell(trainer: "Trainer", outcome: "Outcome") -> None:
-    results, config = outcome.results, trainer.config
-    if results is None:
-        return
-    metrics = results.metrics
-    print(f"{config.experiment_id}: {outcome.step:,} steps in {metrics.training_time_seconds:.0f} s")
-    if results.evaluation is None:
-        print(
-            f"  return over {config.evaluation.final_episodes} deterministic episodes: {metrics.final_reward_mean:.1f} (std {metrics.final_reward_std:.1f})"
-        )
-    else:
+def _tell(trainer: "Trainer", results: "ExperimentResults") -> None:
+    metadata, metrics = results.metadata, results.metrics
+    print(
+        f"{metadata.experiment_id}: {metadata.total_timesteps:,} steps in {metrics.training_time_seconds:.0f} s,"
+        f" {metrics.total_episodes:,} episodes"
+    )
+    if results.evaluation is not None:
         _tell_laps(trainer)
+    elif metrics.final_reward_mean is not None and metrics.final_reward_std is not None:
+        print(
+            f"  return over {trainer.config.evaluation.final_episodes} deterministic episodes:"
+            f" {metrics.final_reward_mean:.1f} (std {metrics.final_reward_std:.1f})"
+        )
     print(f"  model: {trainer.folder.model}")
 
 
@@ -226,15 +172,15 @@ def _tell_laps(trainer: "Trainer") -> None:
     """The model beside the casual driver and the optimum."""
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.laps import evaluate
+    from hotlap.training.worlds import in_process
 
-    track = trainer.config.world.track
+    track = in_process(trainer.config).world.track
     chosen = trainer.folder.best if trainer.folder.best.exists() else trainer.folder.model
     optimal_s = trainer.optimal_lap_s
-    learned = evaluate(
-        make_driver(str(chosen)), track, episodes=trainer.config.evaluation.final_episodes, start="random"
-    )
+    episodes = trainer.config.evaluation.final_episodes
+    learned = evaluate(make_driver(str(chosen)), track, episodes=episodes, start="random")
     casual = evaluate(make_driver("casual"), track, episodes=CASUAL_EPISODES)
-    print(f"  on {track}            flying lap   gap to optimal   laps completed   clean")
+    print(f"  {'on ' + track:<18}  flying lap   gap to optimal   laps completed   clean")
     for name, found in (("the AI", learned), ("casual driver", casual)):
         gap = found.against(optimal_s).gap_to_optimal if optimal_s else None
         shown = "-" if gap is None else f"{100.0 * gap:.1f} %"

@@ -39,7 +39,7 @@ def make_driver(name: str) -> Driver:
         path = find_model(name)
     except InputFileError as error:
         raise DriverError(f"driver {error} Built in: casual, optimal.") from None
-    # Before the learning library is loaded, which takes seconds: what is wrong with the file.
+    # What is wrong with the file comes before the learning library, which takes seconds to load.
     model = read_model(path)
     from hotlap.drivers.learned import LearnedDriver
 

@@ -1,6 +1,7 @@
 """Learned policies: the network of a model file, and the driver that races with it."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.a2c import CnnPolicy, MlpPolicy, MultiInputPolicy
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+from stable_baselines3.common.vec_env import VecTransposeImage
 from stable_baselines3.sac import CnnPolicy as SACCnnPolicy
 from stable_baselines3.sac import MlpPolicy as SACMlpPolicy
 from stable_baselines3.sac import MultiInputPolicy as SACMultiInputPolicy
@@ -16,8 +19,8 @@ from torch import nn
 
 from hotlap.drivers.model_files import ModelCard, ModelFile, PolicyKind, PolicySettings
 from hotlap.envs.fleet import Fleet
-from hotlap.envs.spaces import NUM_ACTIONS, action_space, observation_space
-from hotlap.envs.stacking import ObservationStack
+from hotlap.envs.spaces import NUM_ACTIONS, action_space
+from hotlap.envs.stacking import ObservationStack, stacked_observation_space
 from hotlap.errors import DriverError, ModelError
 
 Obs = NDArray[np.float32]
@@ -28,6 +31,8 @@ _ACTOR_CRITICS = {"MlpPolicy": MlpPolicy, "CnnPolicy": CnnPolicy, "MultiInputPol
 _SOFT = {"MlpPolicy": SACMlpPolicy, "CnnPolicy": SACCnnPolicy, "MultiInputPolicy": SACMultiInputPolicy}
 POLICIES: dict[str, Mapping[str, type[BasePolicy]]] = {"ppo": _ACTOR_CRITICS, "a2c": _ACTOR_CRITICS, "sac": _SOFT}
 VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
+# The library's convolutions leave nothing of a smaller picture.
+SMALLEST_PICTURE = 36
 
 
 def policy_kind(settings: PolicySettings, observations: spaces.Space[Any]) -> PolicyKind:
@@ -36,8 +41,21 @@ def policy_kind(settings: PolicySettings, observations: spaces.Space[Any]) -> Po
         return settings.kind
     if isinstance(observations, spaces.Dict):
         return "MultiInputPolicy"
-    is_picture = isinstance(observations, spaces.Box) and len(observations.shape) == 3
-    return "CnnPolicy" if is_picture and observations.dtype == np.uint8 else "MlpPolicy"
+    if isinstance(observations, spaces.Box) and is_image_space(observations):
+        _, shorter_side, _ = sorted(observations.shape)  # of the three, the channels are the fewest
+        return "CnnPolicy" if shorter_side >= SMALLEST_PICTURE else "MlpPolicy"
+    return "MlpPolicy"
+
+
+def network_observations(observations: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The observations as the library hands them to a network: a picture's channels come first."""
+    if isinstance(observations, spaces.Dict):
+        return spaces.Dict({name: network_observations(space) for name, space in observations.spaces.items()})
+    if not isinstance(observations, spaces.Box) or not is_image_space(observations):
+        return observations
+    if is_image_space_channels_first(observations):
+        return observations
+    return VecTransposeImage.transpose_space(observations)
 
 
 def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]:
@@ -50,12 +68,6 @@ def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]
     if settings.log_std_init is not None and algorithm != "sac":
         arguments["log_std_init"] = settings.log_std_init
     return arguments
-
-
-def racer_observations(stack: int) -> spaces.Box:
-    """What a policy of the racer sees: the last `stack` observations, oldest first."""
-    one = observation_space()
-    return spaces.Box(np.tile(one.low, stack), np.tile(one.high, stack), dtype=np.float32)
 
 
 class LearnedPolicy:
@@ -82,17 +94,16 @@ class LearnedPolicy:
             ("observations", observations, card.observation_space),
             ("actions", actions, card.action_space),
         ):
-            if str(space) != saved:
-                raise ModelError(f"{model.path}: its {name} are {saved}; this environment's are {space}.")
-        with torch.random.fork_rng(devices=[]):  # building a network draws first weights; nobody's generator may notice
-            policy_class = POLICIES[card.algorithm][policy_kind(card.policy, observations)]
-            network = policy_class(
-                observations, actions, lambda _: 0.0, **policy_arguments(card.policy, card.algorithm)
-            )
-        try:
-            network.load_state_dict({name: torch.from_numpy(array) for name, array in model.weights.items()})
-        except RuntimeError:
-            raise ModelError(f"{model.path}: its weights do not fit the network that it describes.") from None
+            if _one_line(space) != _one_line(saved):
+                raise ModelError(
+                    f"{model.path}: its {name} are {_one_line(saved):.200}; this environment's are "
+                    f"{_one_line(space):.200}. Take a model of this environment."
+                )
+        if card.clip_obs is not None and any(
+            model.normalizer[name].shape != observations.shape for name in ("obs_mean", "obs_var")
+        ):
+            raise ModelError(f"{model.path}: its normalizer does not fit its observations. Take another model.")
+        network = _build_network(card, observations, actions, model)
         network.set_training_mode(False)
         return cls(network, card.clip_obs, model.normalizer)
 
@@ -104,26 +115,53 @@ class LearnedPolicy:
         return actions
 
 
+def _one_line(space: object) -> str:
+    """A space as text; where numpy breaks a long row depends on its print options."""
+    return " ".join(str(space).split())
+
+
+def _build_network(
+    card: ModelCard, observations: spaces.Space[Any], actions: spaces.Space[Any], model: ModelFile
+) -> BasePolicy:
+    misfit = f"{model.path}: its weights do not fit the network that it describes. Take another model."
+    # Before anything is allocated: a description of huge layers is refused, not built.
+    if sum(left * right for left, right in pairwise(card.policy.net_arch or ())) > sum(
+        array.size for array in model.weights.values()
+    ):
+        raise ModelError(misfit)
+    policy_class = POLICIES[card.algorithm][policy_kind(card.policy, observations)]
+    arguments = policy_arguments(card.policy, card.algorithm)
+    with torch.random.fork_rng(devices=[]):  # building a network draws first weights; nobody's generator may notice
+        network = policy_class(network_observations(observations), actions, lambda _: 0.0, **arguments)
+    try:
+        network.load_state_dict({name: torch.from_numpy(array) for name, array in model.weights.items()})
+    except RuntimeError:
+        raise ModelError(misfit) from None
+    return network
+
+
 class LearnedDriver:
     """Drives a fleet with a model of the racer, with the action repeat and stacking it was trained with."""
 
     def __init__(self, policy: LearnedPolicy, card: ModelCard, name: str) -> None:
         self.name = name
         self._policy = policy
-        self._repeat, self._depth = card.action_repeat, card.stack
+        self._repeat, self._depth, self._waves = card.action_repeat, card.stack, card.lap_waves
 
     @classmethod
     def from_file(cls, model: ModelFile) -> "LearnedDriver":
         """The driver in a model file."""
         if not model.card.is_racer:
             raise DriverError(f"{model.path}: is a model of {model.card.environment}; it cannot drive a car.")
-        policy = LearnedPolicy.from_file(model, racer_observations(model.card.stack), action_space())
+        policy = LearnedPolicy.from_file(
+            model, stacked_observation_space(model.card.stack, model.card.lap_waves), action_space()
+        )
         return cls(policy, model.card, model.path.stem)
 
     def begin(self, fleet: Fleet, seed: int) -> None:
         """Forget what was seen before; a learned driver has nothing random about it."""
         obs = fleet.batch.obs
-        self._stack = ObservationStack(fleet.num_cars, self._depth, obs.shape[1])
+        self._stack = ObservationStack(fleet.num_cars, self._depth, obs.shape[1], self._waves)
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
         self._tick = 0
 

@@ -1,16 +1,20 @@
 """What a model file says about itself, read without any learning library, and when it must be refused."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.archive import read_archive
 from hotlap.config import build, snake_case
+from hotlap.envs.fleet import check_repeat
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.stacking import stacked_observation_space
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.sim.version import PHYSICS_VERSION
 
@@ -18,6 +22,8 @@ from hotlap.sim.version import PHYSICS_VERSION
 EXPERIMENTS = Path("results") / "experiments"
 PolicyKind = Literal["auto", "MlpPolicy", "CnnPolicy", "MultiInputPolicy"]
 POLICY_GROUP, NORMALIZER_GROUP = "policy", "normalizer"
+MAX_WIDTH = 65_536
+_CHECKPOINT = re.compile(r"checkpoint_(\d{1,15})\.zip", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -32,8 +38,8 @@ class PolicySettings:
 
     def __post_init__(self) -> None:
         for width in self.net_arch or ():
-            if not 1 <= width <= 65_536:
-                raise ConfigError(f"policy.net_arch: a layer's width must be from 1 to 65536, got {width}.")
+            if not 1 <= width <= MAX_WIDTH:
+                raise ConfigError(f"net_arch: a layer's width must be from 1 to {MAX_WIDTH}, got {width}.")
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,15 @@ class ModelCard:
     track: str | None = None
     action_repeat: int = 1
     stack: int = 1
+    lap_waves: int = 0
     clip_obs: float | None = None  # None: observations are not normalized
     trained_on: str = ""
+
+    def __post_init__(self) -> None:
+        check_repeat(self.action_repeat)
+        stacked_observation_space(self.stack, self.lap_waves)  # refuses what no policy can see
+        if self.clip_obs is not None and not self.clip_obs > 0.0:
+            raise ConfigError(f"clip_obs must be more than zero, got {self.clip_obs:g}.")
 
     @property
     def is_racer(self) -> bool:
@@ -89,9 +102,14 @@ def read_model(path: Path) -> ModelFile:
     normalizer = archive.tensors.get(NORMALIZER_GROUP, {})
     weights = archive.tensors.get(POLICY_GROUP)
     if not weights:
-        raise ModelError(f"{path}: holds no policy. Is it another program's file?")
+        raise ModelError(f"{path}: holds no policy. Take another model.")
     if card.clip_obs is not None and not {"obs_mean", "obs_var"} <= set(normalizer):
-        raise ModelError(f"{path}: was trained on normalized observations, and their statistics are missing.")
+        raise ModelError(
+            f"{path}: was trained on normalized observations, and their statistics are missing. Take another model."
+        )
+    for name, array in {**weights, **normalizer}.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"{path}: {name!r:.80} is not finite; its training went wrong. Take an earlier one.")
     return ModelFile(path, card, weights, normalizer)
 
 
@@ -101,7 +119,7 @@ def card_of(about: Mapping[str, Any], path: Path) -> ModelCard:
     if not isinstance(card, Mapping):
         raise ModelError(f"{path}: does not say what it is a model of. Is it another program's file?")
     try:
-        return build(ModelCard, card, str(path), snake_case)
+        return build(ModelCard, card, "card", snake_case)
     except (ConfigError, TypeError) as error:
         raise ModelError(f"{path}: its description cannot be read ({error}). Was it made by a newer hotlap?") from None
 
@@ -117,15 +135,16 @@ def refuse_foreign(card: ModelCard, path: Path) -> None:
         )
     if card.observation_layout != OBSERVATION_LAYOUT:
         raise ModelError(
-            f"{path}: sees observations laid out as {card.observation_layout}; here they are {OBSERVATION_LAYOUT}."
+            f"{path}: sees observations laid out as {card.observation_layout}; here they are {OBSERVATION_LAYOUT}. "
+            "Train it again, or use the version of hotlap it was made with."
         )
 
 
 def find_model(run: str) -> Path:
-    """The model file that a path or a run's name means: itself, or a run's best model, its final one, or a checkpoint."""
-    found = [path for path in (Path(run), EXPERIMENTS / run) if path.exists()]
+    """What a path or a run's name means: itself, or a run's best model, its final one, or newest checkpoint."""
+    found = [path for path in (Path(run), EXPERIMENTS / run) if run and is_there(path)]
     if not found:
-        raise InputFileError(f"{run}: no such run or model. `hotlap train` makes runs under {EXPERIMENTS}.")
+        raise InputFileError(f"{run!r:.80} is not known. Name a run (`hotlap train` makes them) or a model file.")
     folder = found[0]
     if not folder.is_dir():
         return folder
@@ -133,7 +152,15 @@ def find_model(run: str) -> Path:
         models = sorted(folder.glob(pattern))
         if models:
             return models[0]
-    checkpoints = sorted(folder.glob("checkpoint_*.zip"), key=lambda path: (len(path.name), path.name))
+    checkpoints = {int(match[1]): path for path in folder.iterdir() if (match := _CHECKPOINT.fullmatch(path.name))}
     if not checkpoints:
-        raise InputFileError(f"{folder}: holds no model and no checkpoint yet.")
-    return checkpoints[-1]
+        raise InputFileError(f"{folder}: holds no model and no checkpoint yet. Train it first, or name another.")
+    return checkpoints[max(checkpoints)]
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file or folder; a name that cannot be one means no."""
+    try:
+        return path.exists()
+    except OSError:  # too long
+        return False

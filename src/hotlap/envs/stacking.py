@@ -1,4 +1,4 @@
-"""The last few observations of every car as one: what a policy sees that must judge change without memory."""
+"""What a policy sees of every car: its last few observations, and its place on the lap as waves it can tell apart."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,17 +10,21 @@ from numpy.typing import NDArray
 from hotlap.envs.fleet import State
 from hotlap.envs.spaces import observation_space
 from hotlap.errors import ConfigError, StateError
+from hotlap.sim.world import OBS_PROGRESS
 
 MAX_STACK = 16
+MAX_LAP_WAVES = 64
 
 _COLUMN = "stack"
 
 
-def stacked_observation_space(depth: int) -> Box:
-    """What `depth` observations of the racer span, oldest first."""
+def stacked_observation_space(depth: int, lap_waves: int = 0) -> Box:
+    """What `depth` observations of the racer span, oldest first, and then the lap's waves."""
     _check_depth(depth)
-    single = observation_space()
-    return Box(np.tile(single.low, depth), np.tile(single.high, depth), dtype=np.float32)
+    _check_waves(lap_waves)
+    single, ones = observation_space(), np.ones(2 * lap_waves, np.float32)
+    low, high = np.tile(single.low, depth), np.tile(single.high, depth)
+    return Box(np.concatenate([low, -ones]), np.concatenate([high, ones]), dtype=np.float32)
 
 
 def _check_depth(depth: object) -> None:
@@ -28,24 +32,36 @@ def _check_depth(depth: object) -> None:
         raise ConfigError(f"stack must be a whole number of observations from 1 to {MAX_STACK}, got {depth!r:.40}.")
 
 
+def _check_waves(lap_waves: object) -> None:
+    if type(lap_waves) is not int or not 0 <= lap_waves <= MAX_LAP_WAVES:
+        raise ConfigError(f"lap_waves must be a whole number from 0 to {MAX_LAP_WAVES}, got {lap_waves!r:.40}.")
+
+
 class ObservationStack:
     """The last `depth` observations of each car, oldest first, zeros where its episode is younger than that.
 
-    The layout is that of stable-baselines3's VecFrameStack.
+    The layout is that of stable-baselines3's VecFrameStack. Behind them stand sine and cosine of `lap_waves` multiples
+    of the way round the lap: a small network can hardly tell two corners apart by one slowly rising number.
     """
 
-    def __init__(self, num_cars: int, depth: int, num_obs: int) -> None:
+    def __init__(self, num_cars: int, depth: int, num_obs: int, lap_waves: int = 0) -> None:
         _check_depth(depth)
+        _check_waves(lap_waves)
         self._history = np.zeros((num_cars, depth, num_obs), np.float32)
+        self._turns_rad = np.float32(2.0 * np.pi) * np.arange(1, lap_waves + 1, dtype=np.float32)
 
     @property
     def value(self) -> NDArray[np.float32]:
-        """A fresh array of shape (num_cars, depth * num_obs)."""
-        return self._history.reshape(len(self._history), -1).copy()
+        """A fresh array of shape (num_cars, depth * num_obs + 2 * lap_waves)."""
+        rows = self._history.reshape(len(self._history), -1)
+        if not len(self._turns_rad):
+            return rows.copy()
+        angles = self._history[:, -1, OBS_PROGRESS, None] * self._turns_rad
+        return np.concatenate([rows, np.sin(angles), np.cos(angles)], axis=1)
 
     def begin(self, obs: NDArray[np.float32], mask: NDArray[np.bool_] | None = None) -> None:
         """Forget the cars in `mask` (all) and start with their rows of `obs` (num_cars, num_obs)."""
-        cars = slice(None) if mask is None else mask
+        cars = slice(None) if mask is None else np.flatnonzero(mask)
         self._history[cars] = 0.0
         self._history[cars, -1] = obs[cars]
 
@@ -55,8 +71,8 @@ class ObservationStack:
         self._history[:, -1] = obs
 
     def get_state(self) -> State:
-        """A copy of the history, as `value` shows it."""
-        return {_COLUMN: self.value}
+        """A copy of the history, one row a car."""
+        return {_COLUMN: self._history.reshape(len(self._history), -1).copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a state that `get_state` gave; refused, with nothing changed, if it does not fit."""

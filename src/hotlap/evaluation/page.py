@@ -1,11 +1,11 @@
-"""The report's page: one HTML file with everything inside, readable offline, on a phone, by day and by night."""
+"""The shell of a page: one HTML file with everything inside, readable offline, on a phone, by day and by night."""
 
 from base64 import b64encode
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from hotlap.evaluation.comparison import Comparison, Sector
-from hotlap.tracks.registry import Track
+from hotlap.evaluation.tables import Table
 
 # Of the pictures and the page alike: none of them is on the scale of speeds but for the red, which means slow there.
 PAGE_COLOURS = {"driver": "#ffc640", "optimum": "#b08cff", "loss": "#ff4b4b", "gain": "#3fbf72"}
@@ -32,13 +32,18 @@ p { margin: 0; color: var(--faint); }
 .card { padding: 16px; margin: 0 0 18px; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 18px; }
 .scroll { overflow-x: auto; margin-top: 12px; border-radius: 8px; background: #14181f; }
+.sideways { overflow-x: auto; }
 img { display: block; width: 100%; height: auto; }
 table { width: 100%; border-collapse: collapse; margin-top: 10px; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; color: var(--faint); font-size: .82rem; padding: 4px 8px 4px 0; }
 td { border-top: 1px solid var(--rule); padding: 7px 8px 7px 0; white-space: nowrap; }
 th.number, td.number { text-align: right; padding-right: 16px; }
 td.wide { width: 40%; }
+tr.sum td { font-weight: 700; background: var(--page); }
+tr.sum td:first-child, td.name { padding-left: 8px; } th.name { padding-left: 8px; }
+section h3 { font-size: 1rem; margin: 14px 0 0; }
 .bar { height: 12px; border-radius: 6px; min-width: 2px; }
+details.card summary { cursor: pointer; font-weight: 600; }
 footer { color: var(--faint); font-size: .82rem; }
 @media (max-width: 760px) { main { padding: 20px 12px 36px; } .figures { grid-template-columns: 1fr 1fr; gap: 8px; }
   .figures dd { font-size: 1.3rem; } .pair { grid-template-columns: 1fr; gap: 0; } .card { padding: 12px; }
@@ -46,12 +51,8 @@ footer { color: var(--faint); font-size: .82rem; }
   .extra { display: none; } }
 """
 
-_CHIPS = {name: f'<span class="chip" style="background:var(--{name})"></span>' for name in ("driver", "optimum")}
 
-_FOOTER = (
-    "The optimum is the fastest flying lap that an optimiser found for the same car and road. "
-    "Times are compared at equal distance along the centreline."
-)
+CHIPS = {name: f'<span class="chip" style="background:var(--{name})"></span>' for name in ("driver", "optimum")}
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,8 @@ class Picture:
     is_chart: bool = False  # wider than tall: may be scrolled sideways on a phone
 
 
-def render_page(comparison: Comparison, track: Track, driver_name: str, pictures: list[Picture]) -> str:
-    """The page's HTML. All text is escaped; nothing is fetched from anywhere."""
-    driver, place = escape(driver_name), escape(track.name)
+def render_document(title: str, body: Iterable[str]) -> str:
+    """The whole page; `title` is text, `body` is HTML. Nothing is fetched from anywhere."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -76,28 +76,16 @@ def render_page(comparison: Comparison, track: Track, driver_name: str, pictures
             "<head>",
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{driver} on {place} · hotlap</title>",
+            f"<title>{escape(title)} · hotlap</title>",
             f"<style>{_coloured(_STYLE)}</style>",
             "</head>",
             "<body><main>",
-            f"<h1>Where {driver} loses time on {place}</h1>",
-            f"<p>{_summary(comparison)}</p>",
-            *_warning(comparison),
-            _headline(comparison, driver),
-            *_figures(pictures[:1]),
-            _table(comparison),
-            *_figures(pictures[1:]),
-            f"<footer>{escape(track.track_id)}, {comparison.arc_m[-1]:.0f} m. {_FOOTER}</footer>",
+            *body,
             "</main></body>",
             "</html>",
             "",
         ]
     )
-
-
-def signed(lost_s: float) -> str:
-    """Time lost (s) with its sign: +1.84."""
-    return f"{lost_s + 0.0:+.2f}".replace("-", "−")
 
 
 def _coloured(style: str) -> str:
@@ -106,82 +94,52 @@ def _coloured(style: str) -> str:
     return style
 
 
-def _summary(comparison: Comparison) -> str:
-    """One sentence: how much, and where most of it goes."""
-    total_s = float(comparison.delta_s[-1])
-    worst = comparison.sectors[0]
-    if worst.lost_s < 0.005:
-        return "Nothing is lost in any corner."
-    text = f"{total_s:.2f} s a lap behind the optimum" if total_s > 0.0 else "Not behind the optimum"
-    return escape(f"{text}. The costliest corner is {worst.label}: {worst.lost_s:.2f} s lost.")
+def note(text: str) -> str:
+    """A paragraph that must not be overlooked."""
+    return f'<p class="note">{escape(text)}</p>'
 
 
-def _warning(comparison: Comparison) -> list[str]:
-    if comparison.lap.is_clean:
-        return []
-    return ['<p class="note">This lap was not clean: the car left the road or touched a wall. No flying lap was.</p>']
-
-
-def _headline(comparison: Comparison, driver: str) -> str:
-    figures = (
-        (f"{_CHIPS['driver']}{driver}, best flying lap", f"{comparison.lap.time_s:.2f} s"),
-        (f"{_CHIPS['optimum']}optimum", f"{comparison.optimal_lap_s:.2f} s"),
-        ("gap", f"{100.0 * comparison.gap:+.1f} %".replace("-", "−")),
-        ("time lost", f"{signed(float(comparison.delta_s[-1]))} s"),
-    )
-    cells = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures)
+def headline(figures: Iterable[tuple[str, str]]) -> str:
+    """The page's main figures: names as HTML, so that they can have a colour before them, and values as text."""
+    cells = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
     return f'<dl class="figures">{cells}</dl>'
 
 
-def _table(comparison: Comparison) -> str:
-    """Corners, the costliest first, each with a bar."""
-    total_s = float(comparison.delta_s[-1])
-    most_s = max(max(abs(sector.lost_s) for sector in comparison.sectors), 1e-9)
-    heads = (
-        ("", "corner"),
-        ("number", "lost"),
-        ("number extra", "of all"),
-        ("number extra", f"{_CHIPS['driver']}slowest"),
-        ("number extra", f"{_CHIPS['optimum']}slowest"),
-        ("", ""),
-    )
-    head = "".join(f'<th class="{kind}">{text}</th>' for kind, text in heads)
-    rows = "\n".join(_row(sector, total_s, most_s) for sector in comparison.sectors)
-    return (
-        '<section class="card"><h2>Time lost, corner by corner</h2>'
-        "<p>Each from halfway after the corner before to halfway before the next.</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></section>"
-    )
+def render_pictures(pictures: Sequence[Picture]) -> list[str]:
+    """Pictures one under another; halves that follow each other stand in pairs."""
+    found: list[str] = []
+    for index, picture in enumerate(pictures):
+        follows_half = index > 0 and pictures[index - 1].is_half
+        if picture.is_half and not follows_half:
+            found.append('<div class="pair">')
+        found.append(_card(picture))
+        if picture.is_half and not (index + 1 < len(pictures) and pictures[index + 1].is_half):
+            found.append("</div>")
+    return found
 
 
-def _row(sector: Sector, total_s: float, most_s: float) -> str:
-    colour = "loss" if sector.lost_s > 0.0 else "gain"
-    cells = (
-        ("", escape(sector.label)),
-        ("number", f"{signed(sector.lost_s)} s"),
-        ("number extra", f"{100.0 * sector.lost_s / total_s:.0f} %" if total_s > 0.005 else ""),
-        ("number extra", f"{3.6 * sector.driver_slowest_mps:.0f} km/h"),
-        ("number extra", f"{3.6 * sector.optimal_slowest_mps:.0f} km/h"),
-        ("wide", f'<div class="bar" style="width:{_width(sector, most_s)};background:var(--{colour})"></div>'),
-    )
-    return "<tr>" + "".join(f'<td class="{kind}">{text}</td>' for kind, text in cells) + "</tr>"
-
-
-def _width(sector: Sector, most_s: float) -> str:
-    return f"{100.0 * abs(sector.lost_s) / most_s:.1f}%"
-
-
-def _figures(pictures: list[Picture]) -> list[str]:
-    """Pictures one under another; halves in pairs."""
-    whole = [_figure(picture) for picture in pictures if not picture.is_half]
-    halves = [_figure(picture) for picture in pictures if picture.is_half]
-    return whole + (['<div class="pair">', *halves, "</div>"] if halves else [])
-
-
-def _figure(picture: Picture) -> str:
+def _card(picture: Picture) -> str:
     data = b64encode(picture.png).decode("ascii")
     kind = ' class="chart"' if picture.is_chart else ""
     return (
         f'<section class="card"><h2>{escape(picture.title)}</h2><p>{escape(picture.caption)}</p><div class="scroll">'
         f'<img{kind} alt="{escape(picture.title)}" src="data:image/png;base64,{data}"></div></section>'
     )
+
+
+def render_table(table: Table) -> str:
+    """A table of text; rows over all runs stand out."""
+    kinds = ["name", *("number" for _ in table.heads[1:])]
+    head = "".join(f'<th class="{kind}">{escape(text)}</th>' for kind, text in zip(kinds, table.heads, strict=True))
+    first_summary = len(table.rows) - table.num_summary_rows
+    rows = []
+    for index, row in enumerate(table.rows):
+        cells = "".join(f'<td class="{kind}">{escape(text)}</td>' for kind, text in zip(kinds, row, strict=True))
+        rows.append(f'<tr class="{"sum" if index >= first_summary else ""}">{cells}</tr>')
+    body = "\n".join(rows)
+    return f'<div class="sideways"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+
+
+def signed(lost_s: float) -> str:
+    """Time lost (s) with its sign: +1.84."""
+    return f"{lost_s + 0.0:+.2f}".replace("-", "−")

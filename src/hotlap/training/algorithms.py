@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from gymnasium import spaces
 from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import RolloutBuffer
@@ -13,7 +14,9 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.config import as_plain
 from hotlap.drivers.learned import policy_arguments, policy_kind
-from hotlap.training.run_config import A2CSettings, PPOSettings, RunConfig, SACSettings
+from hotlap.errors import TrainingError
+from hotlap.training.replay import one_line
+from hotlap.training.run_config import A2CSettings, PPOSettings, RunConfig
 
 # How quickly the learning rate follows the policy's change, and how far it may go from where it began.
 RATE_STEP = 1.5
@@ -24,24 +27,20 @@ class _WholeBudget(OnPolicyAlgorithm):
     """The library rounds a budget up to whole rollouts; here the last rollout is as short as the budget leaves it."""
 
     rollout_steps = 0  # vector steps of the rollout being collected
-
-    @property
-    def is_rollout_short(self) -> bool:
-        """Whether the budget ends within the rollout being collected."""
-        return self.rollout_steps < self.n_steps
+    is_rollout_short = False  # whether the budget cuts it short
 
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
         """Collect a rollout, or what is left of the budget."""
-        left = math.ceil((self._total_timesteps - self.num_timesteps) / env.num_envs)
-        self.rollout_steps = min(n_rollout_steps, left)
+        self.rollout_steps = min(n_rollout_steps, _steps_left(self))
+        self.is_rollout_short = self.rollout_steps < n_rollout_steps
         if rollout_buffer.buffer_size != self.rollout_steps:
             self.rollout_buffer = self._make_buffer(self.rollout_steps)
         return super().collect_rollouts(env, callback, self.rollout_buffer, self.rollout_steps)
 
     def _make_buffer(self, num_steps: int) -> RolloutBuffer:
-        return self.rollout_buffer_class(
+        return type(self.rollout_buffer)(
             num_steps,
             self.observation_space,
             self.action_space,
@@ -75,14 +74,20 @@ class HotlapPPO(_WholeBudget, PPO):
         self.lr_schedule = self._learning_rate
 
     def _learning_rate(self, progress_remaining: float) -> float:
+        rate = self.settings.learning_rate * self.rate_scale
+        # Where the rate follows the policy's change, it is the change aimed at that falls.
+        return rate if self.settings.kl_goal is not None else rate * self._decay(progress_remaining)
+
+    def _decay(self, progress_remaining: float) -> float:
         share = self.settings.final_rate_share
-        return self.settings.learning_rate * self.rate_scale * (share + (1.0 - share) * progress_remaining)
+        return share + (1.0 - share) * progress_remaining
 
     def train(self) -> None:
         """Learn from the rollout, then see to the learning rate and the noise for the next one."""
         super().train()
         if self.settings.kl_goal is not None:
-            self._follow_change(float(self.logger.name_to_value["train/approx_kl"]), self.settings.kl_goal)
+            goal = self.settings.kl_goal * self._decay(self._current_progress_remaining)
+            self._follow_change(float(self.logger.name_to_value["train/approx_kl"]), goal)
         self._keep_noise()
 
     def _follow_change(self, change: float, goal: float) -> None:
@@ -102,25 +107,41 @@ class HotlapPPO(_WholeBudget, PPO):
 class HotlapSAC(SAC):
     """SAC to the step."""
 
-    rollout_steps = 0
+    rollout_steps = 0  # vector steps of the rollout being collected
+    is_rollout_short = False  # whether the budget cuts it short
 
-    @property
-    def is_rollout_short(self) -> bool:
-        """Whether the budget ends within the rollout being collected."""
-        assert isinstance(self.train_freq, TrainFreq)  # the library makes it one
-        return self.rollout_steps < self.train_freq.frequency
-
-    def collect_rollouts(  # type: ignore[override]
+    def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, train_freq: TrainFreq, *args: Any, **kwargs: Any
     ) -> RolloutReturn:
         """Collect the decisions between two updates, or what is left of the budget."""
-        left = math.ceil((self._total_timesteps - self.num_timesteps) / env.num_envs)
-        self.rollout_steps = min(train_freq.frequency, left)
+        self.rollout_steps = min(train_freq.frequency, _steps_left(self))
+        self.is_rollout_short = self.rollout_steps < train_freq.frequency
         return super().collect_rollouts(env, callback, TrainFreq(self.rollout_steps, train_freq.unit), *args, **kwargs)
 
 
-def build_model(config: RunConfig, env: VecEnv) -> BaseAlgorithm:
+Learner = HotlapPPO | HotlapA2C | HotlapSAC
+
+
+def _steps_left(model: BaseAlgorithm) -> int:
+    """Vector steps to the end of the budget."""
+    return math.ceil((model._total_timesteps - model.num_timesteps) / model.n_envs)
+
+
+def build_model(config: RunConfig, env: VecEnv) -> Learner:
     """The algorithm of a run, seeded, over its worlds."""
+    kind = policy_kind(config.policy, env.observation_space)
+    if isinstance(env.observation_space, spaces.Dict) != (kind == "MultiInputPolicy"):
+        raise TrainingError(f"policy.kind: {kind} does not suit the observations of {config.env}. Leave the key out.")
+    try:
+        return _build(config, env)
+    # The library checks what it is given by assertions and by whatever its parts happen to raise.
+    except (AssertionError, ValueError, TypeError, RuntimeError) as error:
+        raise TrainingError(
+            f"{config.algo} cannot learn in {config.env} with these settings: {one_line(error)}."
+        ) from None
+
+
+def _build(config: RunConfig, env: VecEnv) -> Learner:
     settings = config.hyperparameters
     common: dict[str, Any] = {
         "policy": policy_kind(config.policy, env.observation_space),
@@ -136,5 +157,4 @@ def build_model(config: RunConfig, env: VecEnv) -> BaseAlgorithm:
         return HotlapPPO(**common, **theirs, settings=settings)
     if isinstance(settings, A2CSettings):
         return HotlapA2C(**common, **as_plain(settings))
-    assert isinstance(settings, SACSettings)
     return HotlapSAC(**common, **as_plain(settings))

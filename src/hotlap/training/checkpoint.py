@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotlap.archive import Archive, read_archive, write_archive
+from hotlap.archive import Archive, read_about, read_archive, write_archive
 from hotlap.errors import ArchiveError, ConfigError, InputFileError, OutputFileError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STATE_DOCUMENT = "state"
 # A replay buffer is large and only the newest checkpoint's is ever used; the one before is the spare.
 REPLAYS_KEPT = 2
-_NAME = re.compile(r"checkpoint_(\d{1,15})\.zip")
+_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 _log = logging.getLogger(__name__)
 
 
@@ -30,7 +30,7 @@ class CheckpointConfig:
     def __post_init__(self) -> None:
         for name in ("interval", "keep"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"checkpoint.{name} must be zero or more, got {getattr(self, name)}.")
+                raise ConfigError(f"{name} must be zero or more, got {getattr(self, name)}.")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class CheckpointManager:
         """Write a checkpoint and thin out the older ones; an OutputFileError leaves those as they were."""
         path = self.path_of(step)
         save_snapshot(path, snapshot, card, step)
-        self._thin_out()
+        self._thin_out(step)
         return path
 
     def steps(self) -> list[int]:
@@ -78,14 +78,18 @@ class CheckpointManager:
             try:
                 return load_checkpoint(self.path_of(step))
             except (ArchiveError, InputFileError) as error:
-                _log.warning("%s Going back to the one before.", error)
+                _log.warning("%s It is passed over.", error)
         return None
 
-    def _thin_out(self) -> None:
-        steps = self.steps()
+    def _thin_out(self, newest: int) -> None:
+        # A later one was passed over as damaged when the run went on from before it: it counts for nothing.
+        steps = [step for step in self.steps() if step <= newest]
         keep = self.config.keep or len(steps)
         for step in steps[:-keep]:
-            self.path_of(step).unlink(missing_ok=True)
+            try:
+                self.path_of(step).unlink(missing_ok=True)
+            except OSError as error:
+                _log.warning("%s: cannot be removed (%s).", self.path_of(step), error.strerror)
         # Those before it lost theirs when it was their turn.
         for step in steps[-keep:][-REPLAYS_KEPT - 1 : -REPLAYS_KEPT]:
             _drop_replay(self.path_of(step))
@@ -104,23 +108,25 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
     archive = read_archive(path)
     try:
-        plain, step = archive.documents[STATE_DOCUMENT], int(archive.about["step"])
-        return Checkpoint(path, step, archive.about["card"], Snapshot(plain, archive.tensors))
+        snapshot = Snapshot(archive.documents[STATE_DOCUMENT], archive.tensors)
+        checkpoint = Checkpoint(path, int(archive.about["step"]), dict(archive.about["card"]), snapshot)
+        is_whole = archive.about["resumes_from"] == snapshot.step
     except (KeyError, TypeError, ValueError):
-        raise ArchiveError(f"{path}: is no checkpoint of a run. Take another file.") from None
+        is_whole = False
+    if not is_whole:
+        raise ArchiveError(f"{path}: is no checkpoint of a run. Take another file.")
+    return checkpoint
 
 
 def _drop_replay(path: Path) -> None:
     """Rewrite an older checkpoint without its replay buffer; what cannot be rewritten stays as it is."""
-    from hotlap.archive import read_about
     from hotlap.training.snapshot import REPLAY_GROUP
 
     try:
-        if not read_about(path).get("card", {}).get("algorithm") == "sac":
+        card = read_about(path).get("card")
+        if not isinstance(card, Mapping) or card.get("algorithm") != "sac":
             return
         archive = read_archive(path)
-        if REPLAY_GROUP not in archive.tensors:
-            return
         tensors = {name: group for name, group in archive.tensors.items() if name != REPLAY_GROUP}
         write_archive(path, Archive(archive.about, archive.documents, tensors))
     except (ArchiveError, InputFileError, OutputFileError) as error:

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from hotlap.errors import OutputFileError
@@ -16,15 +17,30 @@ def drop_events_after(folder: Path, step: int) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("events.out.tfevents.*")):
+        draft = path.with_name(f".{path.name}.partial")
         try:
             content = path.read_bytes()
-            kept = b"".join(record for record in _records(content) if _step_of(record) <= step)
+            kept = b"".join(_records_until(content, step))
             if kept != content:
-                draft = path.with_name(f".{path.name}.partial")
                 draft.write_bytes(kept)
                 draft.replace(path)
         except OSError as error:
-            raise OutputFileError(f"{path}: cannot be cut back to step {step} ({error.strerror}).") from None
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise OutputFileError(
+                f"{path}: cannot be cut back to step {step} ({error.strerror}). Check the folder and the room left."
+            ) from None
+
+
+def _records_until(content: bytes, step: int) -> Iterator[bytes]:
+    """The whole records of a file, in order, whose step is not past `step`."""
+    from google.protobuf.message import DecodeError
+    from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+
+    for record in _records(content):
+        with suppress(DecodeError):  # damaged: dropped, whatever its step was
+            if Event.FromString(record[_HEAD.size : -_TAIL_BYTES]).step <= step:
+                yield record
 
 
 def _records(content: bytes) -> Iterator[bytes]:
@@ -32,17 +48,8 @@ def _records(content: bytes) -> Iterator[bytes]:
     while place + _HEAD.size <= len(content):
         length, _ = _HEAD.unpack_from(content, place)
         end = place + _HEAD.size + length + _TAIL_BYTES
-        if end > len(content):
+        # No event is empty: zeros are what a power cut leaves where content was to come.
+        if length == 0 or end > len(content):
             return
         yield content[place:end]
         place = end
-
-
-def _step_of(record: bytes) -> int:
-    from google.protobuf.message import DecodeError
-    from tensorboard.compat.proto.event_pb2 import Event
-
-    try:
-        return int(Event.FromString(record[_HEAD.size : -_TAIL_BYTES]).step)
-    except DecodeError:
-        return 1 << 62  # damaged: dropped, whatever the step

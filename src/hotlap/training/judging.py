@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
 
 from hotlap.drivers.learned import LearnedDriver, LearnedPolicy
 from hotlap.drivers.model_files import ModelCard, read_model
@@ -15,10 +16,13 @@ from hotlap.tracks.registry import load_track
 from hotlap.training.foreign import make_env
 from hotlap.training.returns import Returns, evaluate_returns
 from hotlap.training.run_config import RunConfig
-from hotlap.training.vecenv import RacerVecEnv
+from hotlap.training.snapshot import normalizer_arrays
+from hotlap.training.worlds import in_process, make_cars
 
 # Far from any seed that training uses.
 JUDGING_SEED = 1_000_000_007
+# Steps after which an episode is left, since nothing else may end it.
+LONGEST_EPISODE = 100_000
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,9 @@ class Judge:
     """Evaluates a run's policies."""
 
     def __init__(self, config: RunConfig, card: ModelCard) -> None:
-        self._config, self._card = config, card
-        reference = find_reference(load_track(config.world.track)) if config.is_racer else None
+        self._config, self._card = in_process(config), card
+        is_racer, track = self._config.is_racer, self._config.world.track
+        reference = find_reference(load_track(track)) if is_racer else None
         self.optimal_lap_s = reference.lap_time_s if reference else None
 
     def judge(self, policy: LearnedPolicy, episodes: int) -> Judgement:
@@ -58,7 +63,14 @@ class Judge:
         config = self._config
         if config.is_racer:
             return _racer_returns(policy, config, episodes)
-        return evaluate_returns(policy.act, config.env, config.env_args, episodes=episodes, seed=JUDGING_SEED)
+        return evaluate_returns(
+            policy.act,
+            config.env,
+            config.env_args,
+            episodes=episodes,
+            seed=JUDGING_SEED,
+            max_steps=LONGEST_EPISODE,
+        )
 
 
 def _judge_laps(laps: Evaluation) -> Judgement:
@@ -79,40 +91,42 @@ def _judge_laps(laps: Evaluation) -> Judgement:
 
 
 def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> Returns:
-    world = config.world
-    env = RacerVecEnv(episodes, world.track, world.config, action_repeat=world.action_repeat, stack=world.stack)
+    env = make_cars(config.world, episodes)
     env.seed(JUDGING_SEED)
-    obs = env.reset()
+    obs: Any = env.reset()
     returns: NDArray[np.float64] = np.zeros(episodes)
     lengths: NDArray[np.int64] = np.zeros(episodes, np.int64)
     running = np.ones(episodes, np.bool_)
-    while running.any():
-        env.step_async(policy.act(obs))
-        obs, rewards, dones, _ = env.step_wait()
+    for _ in range(LONGEST_EPISODE):
+        obs, rewards, dones, _ = env.step(policy.act(obs))
         returns[running] += rewards[running]
         lengths[running] += 1
         running &= ~dones
-    env.close()
+        if not running.any():
+            break
     return Returns(returns, lengths)
 
 
-def live_policy(model: Any, card: ModelCard) -> LearnedPolicy:
+def live_policy(model: BaseAlgorithm, card: ModelCard) -> LearnedPolicy:
     """The policy of a learner in training, with its statistics as they are now."""
     normalizer = model.get_vec_normalize_env()
     if card.clip_obs is None or normalizer is None:
         return LearnedPolicy(model.policy)
-    statistics = {"obs_mean": normalizer.obs_rms.mean.copy(), "obs_var": normalizer.obs_rms.var.copy()}
-    return LearnedPolicy(model.policy, card.clip_obs, statistics)
+    return LearnedPolicy(model.policy, card.clip_obs, normalizer_arrays(normalizer))
 
 
 def evaluate_model(path: Path, episodes: int, seed: int) -> dict[str, Any]:
     """Return and length of a model's deterministic episodes in its own Gymnasium environment."""
     model = read_model(path)
-    env = make_env(model.card.environment, model.card.env_args)
-    policy = LearnedPolicy.from_file(model, env.observation_space, env.action_space)
-    env.close()
     card = model.card
-    found = evaluate_returns(policy.act, card.environment, card.env_args, episodes=episodes, seed=seed)
+    env = make_env(card.environment, card.env_args)
+    try:
+        policy = LearnedPolicy.from_file(model, env.observation_space, env.action_space)
+    finally:
+        env.close()
+    found = evaluate_returns(
+        policy.act, card.environment, card.env_args, episodes=episodes, seed=seed, max_steps=LONGEST_EPISODE
+    )
     return {
         "model": str(path),
         "environment": card.environment,

@@ -144,20 +144,23 @@ class MetricsCollector:
             total_timesteps=self._timestep,
         )
 
-    def flush(self) -> None:
-        """Write what the journal still holds in memory."""
+    def flush(self, *, to_disk: bool = False) -> None:
+        """Write what the journal still holds in memory, and wait for the disk if asked to."""
         if self._journal is not None:
-            self._journal.flush()
+            self._journal.flush(to_disk=to_disk)
 
     def close(self) -> None:
         """Write what the journal still holds, and let it go."""
         if self._journal is not None:
             self._journal.close()
 
-    def get_state(self) -> dict[str, Any]:
-        """Everything but the points, as plain JSON; the points so far are then safe in the journal, on the disk."""
-        if self._journal is not None:
-            self._journal.flush(to_disk=True)
+    def get_state(self, *, flush: bool = True) -> dict[str, Any]:
+        """Everything but the points, as plain JSON; the points so far are then safe in the journal, on the disk.
+
+        Without `flush` that is left to the caller, who may throw the state away: a disk takes its time.
+        """
+        if flush:
+            self.flush(to_disk=True)
         saved = _SavedCollector(
             metadata=self.metadata,
             timestep=self._timestep,

@@ -1,7 +1,9 @@
-"""The settings of a training run: one frozen `RunConfig` from defaults, a recipe file and the command line, in that order."""
+"""The settings of a training run: one frozen `RunConfig` from defaults, a recipe file and the command line."""
 
 import hashlib
 import json
+import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
@@ -10,17 +12,17 @@ from typing import Any, Literal
 
 from hotlap.config import as_plain, build, read_mapping, snake_case, to_toml
 from hotlap.drivers.model_files import PolicySettings
-from hotlap.envs.fleet import MAX_CARS
+from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.settings import RacerSettings
+from hotlap.envs.stacking import MAX_LAP_WAVES, MAX_STACK
 from hotlap.errors import ConfigError
 from hotlap.training.checkpoint import CheckpointConfig
 
 MAX_STEPS = 10**12
-MAX_REPEAT = 60
-MAX_STACK = 16
 _SHIPPED = Path(str(files("hotlap.training"))) / "recipes"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,13 @@ class WorldSettings:
     track: str = DEFAULT_TRACK
     action_repeat: int = 1  # ticks of 1/60 s that one decision lasts
     stack: int = 1  # observations that the policy sees at once
+    lap_waves: int = 0  # sine and cosine of so many multiples of the way round the lap, seen beside them
     config: Mapping[str, Any] = field(default_factory=dict)  # as in ai-config.json
 
     def __post_init__(self) -> None:
-        _check_range("world.action_repeat", self.action_repeat, 1, MAX_REPEAT)
-        _check_range("world.stack", self.stack, 1, MAX_STACK)
+        _check_range("action_repeat", self.action_repeat, 1, MAX_REPEAT)
+        _check_range("stack", self.stack, 1, MAX_STACK)
+        _check_range("lap_waves", self.lap_waves, 0, MAX_LAP_WAVES)
         self.settings()
 
     def settings(self) -> RacerSettings:
@@ -53,7 +57,7 @@ class NormalizeSettings:
 
     def __post_init__(self) -> None:
         for name in ("clip_obs", "clip_reward"):
-            _check_positive(f"normalize.{name}", getattr(self, name))
+            _check_positive(name, getattr(self, name))
 
     @property
     def is_on(self) -> bool:
@@ -78,18 +82,22 @@ class PPOSettings:
     normalize_advantage: bool = True
     target_kl: float | None = None
     kl_goal: float | None = None  # the learning rate follows the policy's change towards this much a rollout
-    final_rate_share: float = 1.0  # of the learning rate, reached in a straight line at the end of the run
+    final_rate_share: float = 1.0  # of the learning rate, or of kl_goal, reached in a straight line at the run's end
     noise_floor: float = 0.0  # the actions' standard deviation never falls below this …
     noise_floor_end: float = 0.0  # … which moves to this over the run
 
     def __post_init__(self) -> None:
-        _check_learning("ppo", self)
-        _check_range("ppo.n_steps", self.n_steps, 1, 10**7)
-        _check_range("ppo.batch_size", self.batch_size, 2, 10**7)
-        _check_range("ppo.n_epochs", self.n_epochs, 1, 1000)
-        _check_share("ppo.gae_lambda", self.gae_lambda)
-        _check_positive("ppo.clip_range", self.clip_range)
-        _check_share("ppo.final_rate_share", self.final_rate_share)
+        _check_learning(self)
+        _check_range("n_steps", self.n_steps, 1, 10**7)
+        _check_range("batch_size", self.batch_size, 2, 10**7)
+        _check_range("n_epochs", self.n_epochs, 1, 1000)
+        _check_share("gae_lambda", self.gae_lambda)
+        _check_positive("clip_range", self.clip_range)
+        _check_share("final_rate_share", self.final_rate_share)
+        _check_positive("max_grad_norm", self.max_grad_norm)
+        for name in ("target_kl", "kl_goal"):
+            if getattr(self, name) is not None:
+                _check_positive(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -108,9 +116,10 @@ class A2CSettings:
     normalize_advantage: bool = False
 
     def __post_init__(self) -> None:
-        _check_learning("a2c", self)
-        _check_range("a2c.n_steps", self.n_steps, 1, 10**7)
-        _check_share("a2c.gae_lambda", self.gae_lambda)
+        _check_learning(self)
+        _check_range("n_steps", self.n_steps, 1, 10**7)
+        _check_share("gae_lambda", self.gae_lambda)
+        _check_positive("max_grad_norm", self.max_grad_norm)
 
 
 @dataclass(frozen=True)
@@ -127,13 +136,13 @@ class SACSettings:
     gradient_steps: int = 1  # updates after each of those
 
     def __post_init__(self) -> None:
-        _check_learning("sac", self)
-        _check_range("sac.buffer_size", self.buffer_size, 1, 10**8)
-        _check_range("sac.learning_starts", self.learning_starts, 0, MAX_STEPS)
-        _check_range("sac.batch_size", self.batch_size, 1, 10**7)
-        _check_range("sac.train_freq", self.train_freq, 1, 10**6)
-        _check_range("sac.gradient_steps", self.gradient_steps, 1, 10**6)
-        _check_share("sac.tau", self.tau)
+        _check_learning(self)
+        _check_range("buffer_size", self.buffer_size, 1, 10**8)
+        _check_range("learning_starts", self.learning_starts, 0, MAX_STEPS)
+        _check_range("batch_size", self.batch_size, 1, 10**7)
+        _check_range("train_freq", self.train_freq, 1, 10**6)
+        _check_range("gradient_steps", self.gradient_steps, 1, 10**6)
+        _check_share("tau", self.tau)
 
 
 @dataclass(frozen=True)
@@ -145,9 +154,9 @@ class EvaluationSettings:
     final_episodes: int = 100
 
     def __post_init__(self) -> None:
-        _check_range("evaluation.interval", self.interval, 0, MAX_STEPS)
-        _check_range("evaluation.episodes", self.episodes, 1, 10_000)
-        _check_range("evaluation.final_episodes", self.final_episodes, 1, 10_000)
+        _check_range("interval", self.interval, 0, MAX_STEPS)
+        _check_range("episodes", self.episodes, 1, 10_000)
+        _check_range("final_episodes", self.final_episodes, 1, 10_000)
 
 
 @dataclass(frozen=True)
@@ -179,12 +188,25 @@ class RunConfig:
         _check_range("num_envs", self.num_envs, 1, MAX_CARS)
         _check_range("torch_threads", self.torch_threads, 1, 1024)
         _check_range("recording_interval", self.recording_interval, 1, MAX_STEPS)
+        _check_plain("env_args", self.env_args)
+        self._check_environment()
+        self._check_rollout()
+
+    def _check_environment(self) -> None:
+        if not self.is_racer and self.world != WorldSettings():
+            raise ConfigError(f"world: tracks and cars are {RACER_ID}'s; {self.env} takes env_args. Leave `world` out.")
         if self.is_racer and self.env_args:
-            raise ConfigError(f"env_args: {RACER_ID} takes its settings from the table `world`, got env_args as well.")
+            raise ConfigError(f"env_args: {RACER_ID} takes its settings from the table `world`. Leave env_args out.")
         if self.is_racer and self.backend != "gymnasium":
-            raise ConfigError(f"backend: {RACER_ID} brings its own batched world; leave the key out.")
-        if self.algo == "ppo" and self.ppo.n_steps * self.num_envs < 2:
-            raise ConfigError("ppo.n_steps: one decision is no rollout; let n_steps times num_envs be 2 or more.")
+            raise ConfigError(f"backend: {RACER_ID} brings its own batched world. Leave the key out.")
+
+    def _check_rollout(self) -> None:
+        """One decision has no spread of advantages to normalize by: nothing would ever be learned from it."""
+        settings = self.hyperparameters
+        if isinstance(settings, SACSettings) or settings.n_steps * self.num_envs >= 2:
+            return
+        if self.algo == "ppo" or settings.normalize_advantage:
+            raise ConfigError(f"{self.algo}: n_steps times num_envs must be 2 or more, got 1. Raise either.")
 
     @property
     def is_racer(self) -> bool:
@@ -203,13 +225,15 @@ class RunConfig:
         return chosen
 
     def as_plain(self) -> dict[str, Any]:
-        """Plain data, as `config.toml` has it: without what this run does not use."""
-        plain = as_plain(self)
-        unused = {"ppo", "sac", "a2c"} - {self.algo}
-        unused |= {"env_args"} if self.is_racer else {"world"}
-        if not self.env_args:
-            unused.add("env_args")
-        return {key: value for key, value in plain.items() if key not in unused}
+        """Plain data, as `config.toml` has it: without the tables that this run does not use and nobody has set."""
+        used = {self.algo, "world"} if self.is_racer else {self.algo}
+        unused = {"ppo", "sac", "a2c", "world", "env_args"} - used
+        default = RunConfig()
+        return {
+            key: value
+            for key, value in as_plain(self).items()
+            if key not in unused or getattr(self, key) != getattr(default, key)
+        }
 
     def to_toml(self) -> str:
         """The text of `config.toml`."""
@@ -228,18 +252,18 @@ def load_config(path: Path) -> RunConfig:
 
 def resolve_config(recipe: str | None, asked: Mapping[str, Any]) -> RunConfig:
     """Defaults, then the recipe, then what was `asked` for; keys of `asked` may reach into tables (`world.track`)."""
-    name = recipe or _default_recipe(asked)
-    data: dict[str, Any] = _thaw(read_mapping(find_recipe(name))) if name else {}
-    _refuse_contradiction(recipe, data, asked)
-    for key, value in asked.items():
-        if value is None:
-            continue
-        table = data
-        *path, last = key.split(".")
-        for part in path:
-            table = table.setdefault(part, {})
-        table[last] = value
-    return build(RunConfig, data, f"recipe {name}" if name else "settings", snake_case)
+    wishes = {key: value for key, value in asked.items() if value is not None}
+    name = recipe or _default_recipe(wishes)
+    if not name:
+        return _suit_actions(build(RunConfig, _overlay({}, wishes, "settings"), "settings", snake_case))
+    data, where = dict(read_mapping(find_recipe(name))), f"recipe {name}"
+    _refuse_contradiction(recipe, data, wishes)
+    try:
+        return _suit_actions(build(RunConfig, _overlay(data, wishes, where), where, snake_case))
+    except ConfigError:
+        # Where the fault lies in what was asked for, the recipe must not get the blame.
+        build(RunConfig, _overlay({}, wishes, "settings"), "settings", snake_case)
+        raise
 
 
 def find_recipe(name: str) -> Path:
@@ -263,22 +287,39 @@ def with_steps(config: RunConfig, steps: int) -> RunConfig:
 
 def _default_recipe(asked: Mapping[str, Any]) -> str | None:
     """The recipe that suits what was asked for, where there is one."""
-    algo, env = asked.get("algo") or RunConfig.algo, asked.get("env") or RACER_ID
-    family = {RACER_ID: "racer", "LunarLander-v3": "lunar"}.get(env)
-    name = f"{family}-{algo}"
+    algo, env = asked.get("algo", RunConfig.algo), asked.get("env", RunConfig.env)
+    name = {RACER_ID: f"racer-{algo}", "LunarLander-v3": f"lunar-{algo}"}.get(env)
     return name if name in recipe_names() else None
 
 
 def _refuse_contradiction(recipe: str | None, data: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """A recipe made for one algorithm says nothing about another."""
-    algo, wanted = data.get("algo", RunConfig.algo), asked.get("algo")
-    if recipe and wanted and wanted != algo:
-        raise ConfigError(f"--algo {wanted}: the recipe {recipe} is for {algo}. Leave one of the two out.")
+    """A recipe made for one algorithm says nothing about another; one that names none goes with all."""
+    algo, wanted = data.get("algo"), asked.get("algo")
+    if recipe and algo and wanted and wanted != algo:
+        raise ConfigError(f"--algo {wanted!s:.40}: the recipe {recipe} is for {algo!s:.40}. Leave one of the two out.")
 
 
-def _thaw(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that may be changed, tables too."""
-    return {key: _thaw(value) if isinstance(value, Mapping) else value for key, value in data.items()}
+def _overlay(data: dict[str, Any], wishes: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """`data` with `wishes` written over it."""
+    for key, value in wishes.items():
+        table = data
+        *path, last = key.split(".")
+        for part in path:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"{where}: {part} must be an object, got {table!r:.40}.")
+        table[last] = value
+    return data
+
+
+def _suit_actions(config: RunConfig) -> RunConfig:
+    """The lander with the continuous actions that SAC needs, unless the settings decide for themselves."""
+    is_choice_open = config.backend == "gymnasium" and "continuous" not in config.env_args
+    is_lander = config.env.startswith("LunarLander") and not config.env.startswith("LunarLanderContinuous")
+    if not (config.algo == "sac" and is_lander and is_choice_open):
+        return config
+    _log.info("%s: SAC needs continuous actions, so env_args.continuous is set to true.", config.env)
+    return replace(config, env_args={**config.env_args, "continuous": True})
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
@@ -287,7 +328,7 @@ def _check_range(name: str, value: int, low: int, high: int) -> None:
 
 
 def _check_positive(name: str, value: float) -> None:
-    if value <= 0.0:
+    if not value > 0.0:
         raise ConfigError(f"{name} must be more than zero, got {value:g}.")
 
 
@@ -296,11 +337,25 @@ def _check_share(name: str, value: float) -> None:
         raise ConfigError(f"{name} must be from 0 to 1, got {value:g}.")
 
 
-def _check_learning(table: str, settings: object) -> None:
+def _check_learning(settings: "PPOSettings | A2CSettings | SACSettings") -> None:
     """What every algorithm has, and that no weight or limit is negative."""
-    for entry in fields(settings):  # type: ignore[arg-type]
+    for entry in fields(settings):
         value = getattr(settings, entry.name)
-        if isinstance(value, float) and value < 0.0:
-            raise ConfigError(f"{table}.{entry.name} must not be negative, got {value:g}.")
-    _check_positive(f"{table}.learning_rate", settings.learning_rate)  # type: ignore[attr-defined]
-    _check_share(f"{table}.gamma", settings.gamma)  # type: ignore[attr-defined]
+        if isinstance(value, float) and not value >= 0.0:
+            raise ConfigError(f"{entry.name} must not be negative, got {value:g}.")
+    _check_positive("learning_rate", settings.learning_rate)
+    _check_share("gamma", settings.gamma)
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Refuse what neither `config.toml` nor a checkpoint can hold."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise ConfigError(f"{name}: keys must be text, got {key!r:.40}.")
+            _check_plain(f"{name}.{key}", inner)
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value):
+            _check_plain(f"{name}[{place}]", inner)
+    elif not isinstance(value, str | int) and not (isinstance(value, float) and math.isfinite(value)):
+        raise ConfigError(f"{name} must be text, true, false, a finite number, or lists of these, got {value!r:.40}.")

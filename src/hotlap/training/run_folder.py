@@ -1,17 +1,24 @@
 """A run's folder: what its files are called, and what may be written over."""
 
-import logging
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap.drivers.model_files import EXPERIMENTS
+from hotlap.drivers.model_files import EXPERIMENTS, is_there
 from hotlap.errors import InputFileError, OutputFileError, TrainingError
 from hotlap.training.checkpoint import CheckpointManager
-
+from hotlap.training.documents import write_text_atomically
 from hotlap.training.run_config import RunConfig, load_config
 
 CONFIG_NAME = "config.toml"
-_log = logging.getLogger(__name__)
+TENSORBOARD_NAME = "tensorboard"
+# What a run leaves beside its checkpoints: the files named after it, the configuration, and drafts of a killed process.
+_OWN = re.compile(
+    r"(?:ppo|sac|a2c)_seed\d+_(?:model\.zip|best\.zip|results\.json|metrics\.jsonl?)"
+    rf"|{re.escape(CONFIG_NAME)}"
+    rf"|\.?(?:checkpoint_|{re.escape(CONFIG_NAME)}|(?:ppo|sac|a2c)_seed)[^/]*\.partial",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class RunFolder:
     @property
     def tensorboard(self) -> Path:
         """Where TensorBoard's event files are."""
-        return self.path / "tensorboard"
+        return self.path / TENSORBOARD_NAME
 
     def _named(self, ending: str) -> Path:
         return self.path / f"{self.experiment_id}_{ending}"
@@ -65,55 +72,58 @@ class RunFolder:
         return self.results.is_file()
 
     def write_config(self, config: RunConfig) -> None:
-        """Keep the resolved configuration."""
-        self.config.write_text(config.to_toml(), encoding="utf-8")
+        """Keep the resolved configuration, whole or not at all."""
+        write_text_atomically(self.config, config.to_toml())
 
 
 def create_run(config: RunConfig, name: str | None, overwrite: bool) -> RunFolder:
     """A folder for a new run; one that holds a run already is refused, or emptied of it."""
     path = folder_of(name or config.experiment_id)
-    folder = RunFolder(path, config.experiment_id)
-    if (path / CONFIG_NAME).exists() or (path.is_dir() and any(path.glob("*_model.zip"))):
-        if not overwrite:
+    try:
+        if path.exists() and not path.is_dir():
+            raise TrainingError(f"{path}: is a file; a run needs a folder. Choose another --run-name.")
+        left = _files_of(path)
+        if left and not overwrite:
             raise TrainingError(
                 f"{path}: holds a run already. Go on with it (`hotlap resume {path}`), name the new one (--run-name), "
                 "or replace it (--overwrite)."
             )
-        _clear(path)
-    elif path.exists() and not path.is_dir():
-        raise TrainingError(f"{path}: is a file; a run needs a folder. Choose another --run-name.")
-    try:
+        for file in left:
+            file.unlink(missing_ok=True)
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputFileError(f"{path}: cannot be made ({error.strerror}). Choose another --run-name.") from None
+        raise OutputFileError(
+            f"{path!s:.200}: cannot hold a run ({error.strerror}). Choose another --run-name."
+        ) from None
+    folder = RunFolder(path, config.experiment_id)
     folder.write_config(config)
     return folder
 
 
 def open_run(run: str) -> tuple[RunFolder, RunConfig]:
     """A run that is there, by its folder or its name, and its configuration."""
-    path = Path(run) if (Path(run) / CONFIG_NAME).exists() else folder_of(run)
-    if not (path / CONFIG_NAME).is_file():
-        raise InputFileError(f"{run}: no run there (no {CONFIG_NAME}). Name a folder under {EXPERIMENTS}, or its path.")
+    path = Path(run) if is_there(Path(run) / CONFIG_NAME) else folder_of(run)
+    if not is_there(path / CONFIG_NAME):
+        raise InputFileError(
+            f"{run:.200}: no run there (no {CONFIG_NAME}). Name a folder under {EXPERIMENTS}, or its path."
+        )
     config = load_config(path / CONFIG_NAME)
     return RunFolder(path, config.experiment_id), config
 
 
 def folder_of(name: str) -> Path:
     """Where a run of this name lies; a name with a slash in it is a path."""
-    return Path(name) if "/" in name or "\\" in name else EXPERIMENTS / name
+    if "/" in name or "\\" in name:
+        return Path(name)
+    if name in ("", ".", ".."):
+        raise TrainingError(f"{name!r} is no name for a run. Use letters and digits, or a path with a slash in it.")
+    return EXPERIMENTS / name
 
 
-def _clear(path: Path) -> None:
-    """Remove a run's own files and nothing else."""
-    patterns = ("*_model.zip", "*_best.zip", "*_results.json", "*_metrics.json", "*_metrics.jsonl", CONFIG_NAME)
-    events = path / "tensorboard"
-    found = [file for pattern in patterns for file in path.glob(pattern)]
+def _files_of(path: Path) -> list[Path]:
+    """A run's own files in a folder and nothing else."""
+    if not path.is_dir():
+        return []
+    found = [file for file in sorted(path.iterdir()) if _OWN.fullmatch(file.name)]
     found += [path / name for name in CheckpointManager(path).names()]
-    found += list(events.glob("events.out.tfevents.*")) if events.is_dir() else []
-    found += list(path.glob("*.partial"))
-    for file in found:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise OutputFileError(f"{file}: cannot be removed ({error.strerror}).") from None
+    return found + sorted((path / TENSORBOARD_NAME).glob("events.out.tfevents.*"))

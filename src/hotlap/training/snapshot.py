@@ -2,7 +2,8 @@
 
 import random
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3 import SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
 from hotlap.drivers.model_files import NORMALIZER_GROUP, POLICY_GROUP
 from hotlap.errors import StateError
+from hotlap.training.replay import decode_generator, encode_generator, one_line
 from hotlap.training.trees import Tree, join_tree, split_tree
 
 REPLAY_GROUP = "replay"
@@ -37,13 +40,12 @@ class Snapshot:
         """Where on the step axis it was taken."""
         return int(self.plain["learner"]["counters"]["num_timesteps"])
 
-    def without_replay(self) -> "Snapshot":
-        """The same, less the replay buffer."""
-        return Snapshot(self.plain, {name: group for name, group in self.groups.items() if name != REPLAY_GROUP})
 
+def capture(model: BaseAlgorithm, worlds: Tree, books: Tree, *, with_replay: bool = True) -> Snapshot:
+    """The state of a learner at a rollout's boundary; `worlds` and `books` are the environments' and callbacks' own.
 
-def capture(model: BaseAlgorithm, worlds: Tree, books: Tree) -> Snapshot:
-    """The state of a learner at a rollout's boundary; `worlds` and `books` are the environments' and callbacks' own."""
+    Only with its replay buffer, where it has one, can a learner go on from there; models do without.
+    """
     parts: dict[str, Tree] = {
         "learner": _learner(model),
         "optimizer": {name: optimizer.state_dict() for name, optimizer in _optimizers(model).items()},
@@ -59,31 +61,55 @@ def capture(model: BaseAlgorithm, worlds: Tree, books: Tree) -> Snapshot:
             groups[name] = arrays
     normalizer = model.get_vec_normalize_env()
     if normalizer is not None:
-        groups[NORMALIZER_GROUP] = split_tree(_normalizer(normalizer))[1]
-    if isinstance(model, SAC):
-        plain[REPLAY_GROUP], groups[REPLAY_GROUP] = _replay(model)
+        groups[NORMALIZER_GROUP] = split_tree(normalizer_arrays(normalizer))[1]
+    if with_replay and isinstance(model, SAC):
+        plain[REPLAY_GROUP], groups[REPLAY_GROUP] = split_tree(_replay(model))
     return Snapshot(plain, groups)
 
 
 def restore(model: BaseAlgorithm, snapshot: Snapshot) -> tuple[Tree, Tree]:
-    """Put a learner into the state of `snapshot`; gives back the worlds' and the books' part for their owners."""
-    groups = snapshot.groups
+    """Put a learner into the state of `snapshot`; gives back the worlds' and the books' part for their owners.
 
-    def part(name: str) -> Tree:
-        return join_tree(snapshot.plain[name], groups.get(name, {}))
-
-    try:
-        _restore_tensors(model, groups)
+    When those are done, `restore_generators` must follow.
+    """
+    with _refusing_misfits():
+        _restore_tensors(model, snapshot.groups)
         for name, optimizer in _optimizers(model).items():
-            optimizer.load_state_dict(_optimizer_state(part("optimizer")[name]))
-        _restore_learner(model, part("learner"))
+            optimizer.load_state_dict(_optimizer_state(_part(snapshot, "optimizer")[name]))
+        _restore_learner(model, _part(snapshot, "learner"))
         if isinstance(model, SAC):
             _restore_replay(model, snapshot)
-        # Last: nothing above may draw from the generators afterwards.
-        _restore_generators(model, part("generators"))
-        return part("worlds"), part("books")
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise StateError(f"state: it does not fit this run's learner ({' '.join(str(error).split())[:160]}).") from None
+        return _part(snapshot, "worlds"), _part(snapshot, "books")
+
+
+def restore_generators(model: BaseAlgorithm, snapshot: Snapshot) -> None:
+    """Put every generator back: the last thing to do, since environments may draw from them while they are rebuilt."""
+    with _refusing_misfits():
+        _restore_generators(model, _part(snapshot, "generators"))
+
+
+@contextmanager
+def undisturbed(model: BaseAlgorithm) -> Iterator[None]:
+    """Whatever is drawn within, the learner's generators come out as they went in."""
+    saved = _generators(model)
+    try:
+        yield
+    finally:
+        _restore_generators(model, saved)
+
+
+def _part(snapshot: Snapshot, name: str) -> Tree:
+    return join_tree(snapshot.plain[name], snapshot.groups.get(name, {}))
+
+
+@contextmanager
+def _refusing_misfits() -> Iterator[None]:
+    try:
+        yield
+    except StateError:
+        raise
+    except (KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
+        raise StateError(f"state: it does not fit this run's learner ({one_line(error)}).") from None
 
 
 # --- the learner ---
@@ -98,7 +124,7 @@ def _learner(model: BaseAlgorithm) -> Tree:
     }
     return {
         "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
-        "memories": {name: getattr(model, name, None) for name in _MEMORIES},
+        "memories": {name: _laid_out(getattr(model, name, None)) for name in _MEMORIES},
         "episodes": [[info["r"], info["l"], info["t"]] for info in model.ep_info_buffer or ()],
         "successes": [bool(success) for success in model.ep_success_buffer or ()],
         "pending_log": pending,
@@ -107,12 +133,32 @@ def _learner(model: BaseAlgorithm) -> Tree:
     }
 
 
+def _laid_out(memory: Any) -> Tree:
+    """An array, or a dict of such, with the order in which its axes lie in memory.
+
+    A picture's channels come first to a network and last in memory. A convolution over the same numbers in another
+    order of memory comes to other last bits.
+    """
+    if memory is None:
+        return None
+    if isinstance(memory, dict):
+        return {"parts": {name: _laid_out(part) for name, part in memory.items()}}
+    axes = np.argsort([-stride for stride in memory.strides], kind="stable").tolist()
+    return {"axes": axes, "array": memory.transpose(axes)}
+
+
+def _as_laid_out(saved: Tree) -> Any:
+    if "parts" in saved:
+        return {name: _as_laid_out(part) for name, part in saved["parts"].items()}
+    return saved["array"].transpose(np.argsort(saved["axes"]))
+
+
 def _restore_learner(model: BaseAlgorithm, learner: Tree) -> None:
     for name, value in learner["counters"].items():
         setattr(model, name, value)
     for name, value in learner["memories"].items():
         if value is not None:
-            setattr(model, name, value)
+            setattr(model, name, _as_laid_out(value))
     if learner["log_ent_coef"] is not None:
         model.log_ent_coef.data.copy_(torch.from_numpy(learner["log_ent_coef"]))  # type: ignore[attr-defined]
     window = model._stats_window_size
@@ -163,7 +209,8 @@ def _restore_tensors(model: BaseAlgorithm, groups: Mapping[str, Mapping[str, NDA
 # --- the normalizer ---
 
 
-def _normalizer(env: VecNormalize) -> dict[str, NDArray[Any]]:
+def normalizer_arrays(env: VecNormalize) -> dict[str, NDArray[Any]]:
+    """What it has gathered, by the names that model files have for it."""
     found: dict[str, NDArray[Any]] = {"returns": env.returns}
     for name, statistics in _statistics(env).items():
         found |= {f"{name}_mean": np.asarray(statistics.mean), f"{name}_var": np.asarray(statistics.var)}
@@ -172,12 +219,9 @@ def _normalizer(env: VecNormalize) -> dict[str, NDArray[Any]]:
 
 
 def _statistics(env: VecNormalize) -> dict[str, RunningMeanStd]:
-    found = {"return": env.ret_rms}
-    if env.norm_obs and isinstance(env.obs_rms, dict):
-        found |= {f"obs:{key}": statistics for key, statistics in env.obs_rms.items()}
-    elif env.norm_obs:
-        found["obs"] = env.obs_rms
-    return found
+    """By name; those of the observations only where they are normalized, which takes observations without keys."""
+    observations: Any = env.obs_rms if env.norm_obs else None
+    return {"return": env.ret_rms} if observations is None else {"return": env.ret_rms, "obs": observations}
 
 
 def _restore_normalizer(env: VecNormalize, saved: Mapping[str, NDArray[Any]]) -> None:
@@ -200,7 +244,7 @@ def _generators(model: BaseAlgorithm) -> Tree:
         "numpy": [kind, np.asarray(keys), position, has_gauss, cached],
         "python": [version, np.array(numbers, np.uint64), gauss],
         "torch": torch.get_rng_state(),
-        "actions": _bit_generator(model.action_space.np_random.bit_generator.state),
+        "actions": encode_generator(model.action_space.np_random),
     }
     if model.device.type == "cuda":
         found["cuda"] = torch.cuda.get_rng_state(model.device)
@@ -212,43 +256,46 @@ def _restore_generators(model: BaseAlgorithm, saved: Tree) -> None:
     np.random.set_state((kind, keys, int(position), int(has_gauss), float(cached)))  # noqa: NPY002
     version, numbers, gauss = saved["python"]
     random.setstate((version, tuple(int(number) for number in numbers), gauss))
-    torch.set_rng_state(torch.from_numpy(saved["torch"]))
-    model.action_space.np_random.bit_generator.state = _from_text(saved["actions"])
+    torch.set_rng_state(torch.as_tensor(saved["torch"]))
+    decode_generator(saved["actions"], model.action_space.np_random)
     if "cuda" in saved:
-        torch.cuda.set_rng_state(torch.from_numpy(saved["cuda"]), model.device)
-
-
-def _bit_generator(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A bit generator's state with its 128-bit numbers as text, which JSON readers everywhere can hold."""
-    return {
-        key: _bit_generator(value) if isinstance(value, Mapping) else str(value) if isinstance(value, int) else value
-        for key, value in state.items()
-    }
-
-
-def _from_text(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _from_text(value) if isinstance(value, Mapping) else int(value) if str(value).isdecimal() else value
-        for key, value in state.items()
-    }
+        torch.cuda.set_rng_state(torch.as_tensor(saved["cuda"]), model.device)
 
 
 # --- SAC's replay buffer ---
 
 
-def _replay(model: SAC) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    buffer = model.replay_buffer
-    assert buffer is not None  # SAC makes one when it is built
-    rows = buffer.buffer_size if buffer.full else buffer.pos
-    arrays = {name: np.ascontiguousarray(getattr(buffer, name)[:rows]) for name in _REPLAY_ROWS}
-    return {"position": buffer.pos, "is_full": buffer.full}, {name: array.copy() for name, array in arrays.items()}
+def _replay(model: SAC) -> Tree:
+    """The rows that are filled; observations may be a dict of such."""
+    buffer = _buffer(model)
+    filled = buffer.buffer_size if buffer.full else buffer.pos
+    rows = {name: array[:filled] for name, array in _replay_rows(buffer).items()}
+    return {"position": buffer.pos, "is_full": buffer.full, "rows": rows}
 
 
 def _restore_replay(model: SAC, snapshot: Snapshot) -> None:
     if REPLAY_GROUP not in snapshot.groups:
         raise StateError("state: its replay buffer was dropped when newer checkpoints were written; take one of those.")
-    saved, state, buffer = snapshot.groups[REPLAY_GROUP], snapshot.plain[REPLAY_GROUP], model.replay_buffer
-    assert buffer is not None  # SAC makes one when it is built
+    saved, buffer = _part(snapshot, REPLAY_GROUP), _buffer(model)
+    for name, array in _replay_rows(buffer).items():
+        rows = saved["rows"][name]
+        if rows.shape[1:] != array.shape[1:] or len(rows) > len(array):
+            raise StateError(f"state: its replay buffer has {name} of shape {rows.shape}; here it is {array.shape}.")
+        array[: len(rows)] = rows
+    buffer.pos, buffer.full = int(saved["position"]), bool(saved["is_full"])
+
+
+def _buffer(model: SAC) -> ReplayBuffer:
+    buffer = model.replay_buffer
+    if buffer is None:
+        raise StateError("state: this learner has no replay buffer.")
+    return buffer
+
+
+def _replay_rows(buffer: ReplayBuffer) -> dict[str, NDArray[Any]]:
+    """The arrays of a replay buffer by name, those of a dict of observations with their keys."""
+    found: dict[str, NDArray[Any]] = {}
     for name in _REPLAY_ROWS:
-        getattr(buffer, name)[: len(saved[name])] = saved[name]
-    buffer.pos, buffer.full = int(state["position"]), bool(state["is_full"])
+        value = getattr(buffer, name)
+        found |= {f"{name}:{key}": array for key, array in value.items()} if isinstance(value, dict) else {name: value}
+    return found

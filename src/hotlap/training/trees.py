@@ -14,6 +14,7 @@ Tree = Any  # dicts with string keys, lists, arrays, tensors, strings, numbers, 
 # Stand in the plain part where an array was, or a number that JSON does not have.
 ARRAY_KEY = "@array"
 FLOAT_KEY = "@float"
+_RESERVED = ({ARRAY_KEY}, {FLOAT_KEY})
 
 
 def split_tree(tree: Tree) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -26,6 +27,9 @@ def _split(node: Tree, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(node, torch.Tensor):
         node = node.detach().cpu().numpy()
     if isinstance(node, np.ndarray):
+        # A key may have a slash in it, and then two places may read the same.
+        while place in arrays:
+            place += "'"
         # A copy: what is captured must not change while training goes on.
         arrays[place] = node.copy()
         return {ARRAY_KEY: place}
@@ -34,6 +38,8 @@ def _split(node: Tree, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(node, float) and not math.isfinite(node):
         return {FLOAT_KEY: str(node)}
     if isinstance(node, Mapping):
+        if set(node) in _RESERVED:
+            raise StateError(f"state: {place} has the one key {next(iter(node))!r}, which checkpoints use themselves.")
         return {str(key): _split(value, f"{place}/{key}" if place else str(key), arrays) for key, value in node.items()}
     if isinstance(node, list | tuple):
         return [_split(value, f"{place}/{index}" if place else str(index), arrays) for index, value in enumerate(node)]

@@ -35,7 +35,8 @@ _NO_START = -1
 class RacerVecEnv(VecEnv):
     """Cars on one track, or on several in turn, each as `DummyVecEnv` would run a `RacerEnv` in a `Monitor`.
 
-    A step is one decision: `action_repeat` ticks with one action, and then the last `stack` observations, oldest first.
+    A step is one decision: `action_repeat` ticks with one action, and then the last `stack` observations, oldest first,
+    and `lap_waves` waves over the lap.
     The info of a car that finished neither a lap nor an episode is empty. Car i of a batch seeded s is `RacerEnv`
     seeded s + i, bit for bit.
     """
@@ -50,13 +51,14 @@ class RacerVecEnv(VecEnv):
         *,
         action_repeat: int = 1,
         stack: int = 1,
+        lap_waves: int = 0,
         num_threads: int | None = None,
     ) -> None:
         check_repeat(action_repeat)
-        observations = stacked_observation_space(stack)
+        observations = stacked_observation_space(stack, lap_waves)
         self.fleet = RacerVectorEnv(num_envs, track_id, config, num_threads=num_threads).fleet
-        self.action_repeat, self.stack = action_repeat, stack
-        self._stack = ObservationStack(num_envs, stack, NUM_OBSERVATIONS)
+        self.action_repeat, self.stack, self.lap_waves = action_repeat, stack, lap_waves
+        self._stack = ObservationStack(num_envs, stack, NUM_OBSERVATIONS, lap_waves)
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
         self._is_seeded = False
@@ -146,12 +148,14 @@ class RacerVecEnv(VecEnv):
     def _end_episodes(self, ended: NDArray[np.bool_], infos: list[Info]) -> None:
         """Fill the infos of the cars that ended, and begin their next episodes in all that is counted here."""
         batch, cars = self.fleet.batch, np.flatnonzero(ended)
-        self._stack.push(np.where(ended[:, None], batch.final_obs, batch.obs))
+        obs = batch.obs.copy()
+        obs[cars] = batch.final_obs[cars]
+        self._stack.push(obs)
         seen_last = self._stack.value[cars]
         self._stack.begin(batch.obs, ended)
         seconds = round(time.time() - self._made_s, 6)
-        for row, (car, told) in enumerate(zip(cars.tolist(), batch.final_infos[cars].tolist(), strict=True)):
-            infos[car] = step_info(told) | {
+        for row, car in enumerate(cars.tolist()):
+            infos[car] = step_info(batch.final_infos[car].item()) | {
                 "terminal_observation": seen_last[row],
                 "TimeLimit.truncated": bool(batch.truncated[car] and not batch.terminated[car]),
                 "episode": {"r": round(float(self._returns[car]), 6), "l": int(self._lengths[car]), "t": seconds},
@@ -167,8 +171,10 @@ class RacerVecEnv(VecEnv):
         if self._ended is None:
             return {}
         batch = self.fleet.batch
-        terms = np.where(self._ended[:, None], _reward_terms(batch.final_infos), _reward_terms(batch.infos))
-        return dict(zip(REWARD_TERMS, terms.mean(axis=0, dtype=np.float64).tolist(), strict=True))
+        terms = _reward_terms(batch.infos).copy()
+        if self._ended.any():
+            terms[:, self._ended] = _reward_terms(batch.final_infos)[:, self._ended]
+        return dict(zip(REWARD_TERMS, terms.mean(axis=1, dtype=np.float64).tolist(), strict=True))
 
     # --- saving ---
 
@@ -200,7 +206,7 @@ class RacerVecEnv(VecEnv):
             raise StateError("state: returns must be finite and lengths not negative.")
         if (new["starts"] < _NO_START).any() or (new["starts"] >= len(_STARTS)).any():
             raise StateError(f"state: column 'starts' must be from {_NO_START} to {len(_STARTS) - 1}.")
-        stack = ObservationStack(self.num_envs, self.stack, NUM_OBSERVATIONS)
+        stack = ObservationStack(self.num_envs, self.stack, NUM_OBSERVATIONS, self.lap_waves)
         stack.set_state({name: new[name] for name in stack.get_state()})
         self.fleet.set_state({name.removeprefix(_WORLD): new[name] for name in new if name.startswith(_WORLD)})
         self._stack = stack
@@ -251,5 +257,5 @@ def _reset_infos(infos: NDArray[np.void]) -> list[Info]:
 
 
 def _reward_terms(infos: NDArray[np.void]) -> NDArray[np.float32]:
-    """The six reward terms of each car, (num_cars, 6), as a view: six columns looked up one by one take far longer."""
-    return infos.view(np.float32).reshape(len(infos), -1)[:, : len(REWARD_TERMS)]
+    """The six reward terms of each car, (6, num_cars), as a view: six columns looked up one by one take far longer."""
+    return infos.view(np.float32).reshape(len(infos), -1)[:, : len(REWARD_TERMS)].T

@@ -1,25 +1,23 @@
-"""The environments of a run: our cars, any Gymnasium environment, or EnvPool's, with what a checkpoint keeps of them."""
+"""The environments of a run: our cars here or behind a bridge, any Gymnasium environment, or EnvPool's."""
 
 import logging
-from typing import Any, Protocol
+from dataclasses import replace
 
+import gymnasium as gym
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import StateError, TrainingError
+from hotlap.sim.batch_cpu import default_threads
 from hotlap.training.envpool_worlds import EnvPoolVecEnv
 from hotlap.training.foreign import capture_worlds, make_foreign_vecenv, restore_worlds
-from hotlap.training.run_config import RunConfig
+from hotlap.training.gym_vector import GymVectorVecEnv
+from hotlap.training.run_config import RunConfig, WorldSettings
 from hotlap.training.trees import Tree
 from hotlap.training.vecenv import RacerVecEnv
 
 _log = logging.getLogger(__name__)
-
-
-class _Keeps(Protocol):
-    def get_state(self) -> dict[str, Any]: ...
-
-    def set_state(self, state: dict[str, Any]) -> None: ...
 
 
 class Worlds:
@@ -27,32 +25,27 @@ class Worlds:
 
     def __init__(self, config: RunConfig) -> None:
         self._bare = _make_bare(config)
-        _check_spaces(config, self._bare)
         self.env: VecEnv = self._bare
-        if config.normalize.is_on:
-            self.env = VecNormalize(
-                self._bare,
-                norm_obs=config.normalize.obs,
-                norm_reward=config.normalize.reward,
-                clip_obs=config.normalize.clip_obs,
-                clip_reward=config.normalize.clip_reward,
-                gamma=config.hyperparameters.gamma,
-            )
+        try:
+            _check_spaces(config, self._bare)
+            if config.normalize.is_on:
+                self.env = _normalized(config, self._bare)
+        except BaseException:
+            self._bare.close()
+            raise
 
     def capture(self) -> Tree:
         """What the environments need to go on; None where they cannot be captured."""
         if isinstance(self._bare, RacerVecEnv):
             return self._bare.get_state()
-        if isinstance(self._bare, EnvPoolVecEnv):
+        if isinstance(self._bare, EnvPoolVecEnv | GymVectorVecEnv):
             return None
         return capture_worlds(self._bare)
 
     def restore(self, saved: Tree) -> bool:
-        """Put the environments back; False where their episodes had to start anew, which is then said aloud."""
+        """Put the environments back; False where their episodes have to start anew, which is then said aloud."""
         if saved is None:
-            _log.warning(
-                "these worlds cannot be saved: their episodes start anew, so the run will not be bit-identical."
-            )
+            _log.warning("These worlds cannot be saved: their episodes start anew, and the run comes to other bits.")
             return False
         try:
             if isinstance(self._bare, RacerVecEnv):
@@ -60,7 +53,7 @@ class Worlds:
             else:
                 restore_worlds(self._bare, saved)
         except StateError as error:
-            _log.warning("%s The episodes start anew, so the run will not be bit-identical.", error)
+            _log.warning("%s The episodes start anew, and the run comes to other bits.", error)
             return False
         return True
 
@@ -69,15 +62,62 @@ class Worlds:
         self.env.close()
 
 
+def make_cars(world: WorldSettings, num_cars: int) -> RacerVecEnv:
+    """Our cars in this process, seen and steered as a run's settings have it."""
+    return RacerVecEnv(
+        num_cars,
+        world.track,
+        world.config,
+        action_repeat=world.action_repeat,
+        stack=world.stack,
+        lap_waves=world.lap_waves,
+    )
+
+
+def in_process(config: RunConfig) -> RunConfig:
+    """The run as it would be with cars behind a bridge brought into this process; any other is as it was.
+
+    The cars are the same to the bit, so models are judged here, and are good for cars anywhere.
+    """
+    if config.env != REMOTE_RACER_ID:
+        return config
+    given = {"track": config.env_args.get("track_id"), "config": config.env_args.get("config")}
+    world = WorldSettings(**{name: value for name, value in given.items() if value is not None})
+    return replace(config, env=RACER_ID, env_args={}, world=world)
+
+
 def _make_bare(config: RunConfig) -> VecEnv:
     if config.is_racer:
-        world = config.world
-        return RacerVecEnv(
-            config.num_envs, world.track, world.config, action_repeat=world.action_repeat, stack=world.stack
-        )
+        return make_cars(config.world, config.num_envs)
+    if config.env == REMOTE_RACER_ID:
+        return _make_remote_cars(config)
     if config.backend == "envpool":
-        return EnvPoolVecEnv(config.env, config.num_envs, config.seed)
+        return EnvPoolVecEnv(config.env, config.num_envs, config.seed, default_threads(), config.env_args)
     return make_foreign_vecenv(config.env, config.num_envs, config.seed, config.env_args)
+
+
+def _make_remote_cars(config: RunConfig) -> GymVectorVecEnv:
+    try:
+        cars = gym.make_vec(
+            config.env,
+            num_envs=config.num_envs,
+            vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
+            **config.env_args,
+        )
+    except TypeError as error:
+        raise TrainingError(f"{config.env}: cannot be made with {dict(config.env_args)!r:.80} ({error}).") from None
+    return GymVectorVecEnv(cars)
+
+
+def _normalized(config: RunConfig, env: VecEnv) -> VecNormalize:
+    return VecNormalize(
+        env,
+        norm_obs=config.normalize.obs,
+        norm_reward=config.normalize.reward,
+        clip_obs=config.normalize.clip_obs,
+        clip_reward=config.normalize.clip_reward,
+        gamma=config.hyperparameters.gamma,
+    )
 
 
 def _check_spaces(config: RunConfig, env: VecEnv) -> None:
@@ -85,9 +125,5 @@ def _check_spaces(config: RunConfig, env: VecEnv) -> None:
     actions = env.action_space
     if config.algo == "sac" and not isinstance(actions, spaces.Box):
         raise TrainingError(f"SAC needs continuous actions; those of {config.env} are {actions}. Use PPO or A2C.")
-    if config.algo != "sac" and not isinstance(
-        actions, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
-    ):
-        raise TrainingError(f"{config.env}: its actions, {actions}, are of a kind that {config.algo} cannot learn.")
     if config.normalize.obs and not isinstance(env.observation_space, spaces.Box):
-        raise TrainingError(f"{config.env}: its observations, {env.observation_space}, cannot be normalized.")
+        raise TrainingError(f"{config.env}: its observations, {env.observation_space!s:.80}, cannot be normalized.")

@@ -1,0 +1,1 @@
+"""The reports' pictures: the only place here that draws."""

@@ -1,0 +1,43 @@
+"""What all exchange of models with other programs needs: the spaces a model was made for, and files written whole."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gymnasium import spaces
+
+from hotlap.drivers.model_files import ModelCard
+from hotlap.envs.spaces import action_space
+from hotlap.envs.stacking import stacked_observation_space
+from hotlap.errors import OutputFileError
+from hotlap.training.foreign import make_env
+
+
+def spaces_of(card: ModelCard) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    """What the policy of a model sees, stack and waves included, and what it may do.
+
+    The card has them as text only, so an environment that is not ours is made for a moment.
+    """
+    if card.is_racer:
+        return stacked_observation_space(card.stack, card.lap_waves), action_space()
+    env = make_env(card.environment, card.env_args)
+    try:
+        return env.observation_space, env.action_space
+    finally:
+        env.close()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: until the last moment the old one, if any, stands as it was."""
+    try:
+        draft = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            draft.write_bytes(content)
+            draft.replace(path)
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OutputFileError(f"{path}: cannot be written ({reason}). Check the folder and the room left.") from None

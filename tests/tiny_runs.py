@@ -1,0 +1,131 @@
+"""Training runs that take a fraction of a second, and what must be the same in two of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from hotlap.archive import read_archive
+from hotlap.config import build, snake_case
+from hotlap.evaluation import laps
+from hotlap.training.judging import Judge
+from hotlap.training.returns import Returns
+from hotlap.training.run_config import RunConfig
+from hotlap.training.run_folder import RunFolder
+from hotlap.training.trainer import Outcome, Trainer
+
+# The first optimizer loads half of torch, which takes seconds: here no test's clock runs yet.
+torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+
+ALGORITHMS = ("ppo", "sac", "a2c")
+RACER, LUNAR = "hotlap/Racer-v0", "LunarLander-v3"
+
+_SMALL: dict[str, dict[str, Any]] = {
+    "ppo": {"n_steps": 32, "batch_size": 32, "n_epochs": 2},
+    "a2c": {"n_steps": 5, "normalize_advantage": True},
+    "sac": {"buffer_size": 75, "learning_starts": 20, "batch_size": 16, "train_freq": 2, "gradient_steps": 1},
+}
+
+
+def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: int = 100, **changes: Any) -> RunConfig:
+    """A run of a few rollouts, episodes and checkpoints; `changes` go over it, a table at a time."""
+    data: dict[str, Any] = {
+        "algo": algo,
+        "env": env,
+        "num_envs": num_envs,
+        "steps": steps,
+        "recording_interval": 10,
+        "policy": {"net_arch": [8]},
+        "normalize": {"obs": True, "reward": True},
+        algo: _SMALL[algo],
+        "checkpoint": {"interval": 40},
+        "evaluation": {"interval": 0, "final_episodes": 1},
+    }
+    if env == RACER:
+        data["world"] = {"config": {"episode": {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": "random"}}}
+    if env == LUNAR and algo == "sac":
+        data["env_args"] = {"continuous": True}
+    for name, value in changes.items():
+        data[name] = {**data.get(name, {}), **value} if isinstance(value, dict) else value
+    return build(RunConfig, data, "tiny", snake_case)
+
+
+class StopAt(BaseCallback):
+    """Asks the trainer to stop at a step, as a signal's handler would."""
+
+    trainer: Trainer
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self._step = step
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self._step:
+            self.trainer.stop()
+        return True
+
+
+def folder_at(path: Path, config: RunConfig) -> RunFolder:
+    """The folder of a run, made."""
+    path.mkdir(parents=True, exist_ok=True)
+    folder = RunFolder(path, config.experiment_id)
+    folder.write_config(config)
+    return folder
+
+
+def train(config: RunConfig, path: Path, stop_at: int | None = None, resume: bool = False) -> Outcome:
+    """Train in a folder, from the beginning or on from the newest checkpoint."""
+    stops = [] if stop_at is None else [StopAt(stop_at)]
+    trainer = Trainer(config, folder_at(path, config), callbacks=stops)
+    for stop in stops:
+        stop.trainer = trainer
+    return trainer.run(trainer.checkpoints.find_newest() if resume else None)
+
+
+def skip_judging(patch: pytest.MonkeyPatch) -> None:
+    """Let evaluations cost nothing, where they are not the point."""
+    found = laps.Evaluation(
+        "x", "track-01", "random", 0, 1, 0, 0.0, None, None, None, None, None, None, None, None, 0.0
+    )
+    patch.setattr(Judge, "evaluate_returns", lambda *_: Returns(np.zeros(1), np.ones(1, np.int64)))
+    patch.setattr(Judge, "evaluate_laps", lambda *_: found)
+
+
+def tensors(path: Path) -> dict[str, bytes]:
+    """Every array in a model or checkpoint, by group and name, as bytes with dtype and shape."""
+    return {
+        f"{group}/{name}": f"{array.dtype}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+        for group, arrays in read_archive(path).tensors.items()
+        for name, array in arrays.items()
+    }
+
+
+def metrics(folder: RunFolder) -> Any:
+    """The document of the metrics, less its times."""
+    content = json.loads(folder.metrics.read_text())["training_metrics"]
+    for point in content["time_series"]:
+        del point["timestamp"]
+    return content
+
+
+def results(folder: RunFolder) -> Any:
+    """The document of the results, less its times and the checkpoints, of which a stop adds one."""
+    content = json.loads(folder.results.read_text())["experiment_results"]
+    for name in ("start_time", "end_time"):
+        del content["metadata"][name]
+    del content["metrics"]["training_time_seconds"], content["model"]["checkpoints"]
+    return content
+
+
+def assert_same_run(one: Path, other: Path, config: RunConfig) -> None:
+    """All that does not depend on the clock is equal to the last bit."""
+    first, second = RunFolder(one, config.experiment_id), RunFolder(other, config.experiment_id)
+    assert metrics(first) == metrics(second)
+    assert results(first) == results(second)
+    saved, again = tensors(first.model), tensors(second.model)
+    assert saved.keys() == again.keys()
+    assert [name for name in saved if saved[name] != again[name]] == []
