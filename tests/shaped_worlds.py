@@ -14,7 +14,7 @@ SHAPES: dict[str, tuple[spaces.Space[Any], spaces.Space[Any]]] = {
     "Tables-v0": (spaces.Box(-1.0, 1.0, (2, 3)), spaces.Box(-BOUNDS, 2.0 * BOUNDS)),
     "Keys-v0": (spaces.Dict({"a": ROW, "b": spaces.Discrete(4)}), ROW),
     "Places-v0": (spaces.Discrete(5), ROW),
-    "Pictures-v0": (spaces.Box(0, 255, (40, 44, 3), np.uint8), spaces.Discrete(3)),
+    "Pictures-v0": (spaces.Box(0, 255, (40, 44, 3), np.uint8), spaces.Box(-1e9, 1e9, (2,))),
     "Choices-v0": (ROW, spaces.MultiDiscrete([2, 3])),
     "Switches-v0": (ROW, spaces.MultiBinary(3)),
 }
@@ -22,6 +22,8 @@ SHAPES: dict[str, tuple[spaces.Space[Any], spaces.Space[Any]]] = {
 
 class Shaped(gym.Env[Any, Any]):
     """Shows anything, whatever is done."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 (as Gymnasium has it)
 
     def __init__(self, name: str) -> None:
         self.observation_space, self.action_space = SHAPES[name]

@@ -47,7 +47,8 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "torch": ("training", "drivers/learned.py"),
     "stable_baselines3": ("training", "drivers/learned.py"),
     "casadi": ("optimal",),
-    "matplotlib": ("evaluation/report.py", "tracks/pictures.py"),
+    # Drawing is apart from deciding what is drawn.
+    "matplotlib": ("evaluation/plots", "tracks/pictures.py"),
     **dict.fromkeys(UNPICKLERS, (EXCHANGE_WITH_SB3,)),
 }
 # Calls that unpickle whatever file they are given, by the last part of their name.

@@ -34,9 +34,7 @@ INTERRUPTED = 130
 
 # Each verb is a list of commands for the environment's python; further arguments go to the last one.
 VERBS = {
-    "train": [
-        ["-m", "hotlap", "drive", "casual", "--track", "track-01", "--laps", "3", "--png", "out/track-01-casual.png"]
-    ],
+    "train": [["-m", "hotlap", "train", "--recipe", "racer-ppo", "--overwrite", "--report"]],
     "test": [["-m", "pytest"]],
     "check": [
         ["-m", "ruff", "format", "--check"],
@@ -56,7 +54,7 @@ VERBS = {
 
 HELP = """usage: python tools/bootstrap.py VERB [args]
 
-  train   drive three laps of track-01 and draw them to out/track-01-casual.png
+  train   teach a car to race on track-01 (minutes), measure it, and write a report
   test    the fast tests
   check   format, lint, types, then the fast tests
   slow    the tests that take minutes: learning, millions of ticks

@@ -28,7 +28,7 @@ class Trained:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"train", "cartpole", "racer", "soft_racer"}.intersection(getattr(item, "fixturenames", ())):
+        if {"train", "cartpole", "racer", "soft_racer", "any_racer"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.timeout(TRAINING_S))
 
 
@@ -101,3 +101,10 @@ def soft_racer(train: Callable[..., Trained]) -> Trained:
         policy=PolicySettings(net_arch=(8,)),
         sac=SACSettings(buffer_size=512, learning_starts=32, batch_size=16),
     )
+
+
+@pytest.fixture(params=["racer", "soft_racer"])
+def any_racer(request: pytest.FixtureRequest) -> Trained:
+    """One and then the other."""
+    found: Trained = request.getfixturevalue(request.param)
+    return found

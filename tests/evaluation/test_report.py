@@ -1,24 +1,27 @@
-"""The report on disk: a page, its pictures, and refusals; what is drawn is read back from the pixels."""
+"""Reports on disk: a page, its pictures, and refusals."""
 
 import base64
 import re
 import subprocess
 import sys
 from io import BytesIO
-from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
 from evaluation.synthetic import centreline_raceline, clock, follow
+from evaluation.written_runs import lander, record
 from hotlap.errors import OutputFileError
 from hotlap.evaluation import report
 from hotlap.evaluation.comparison import compare
-from hotlap.evaluation.report import loss_rate, write_report
+from hotlap.evaluation.drives import Drive, Yardsticks
+from hotlap.evaluation.plots import chart
+from hotlap.evaluation.records import group_runs
+from hotlap.evaluation.report import write_report, write_run_report
 from hotlap.tracks.registry import load_track
 
-FILES = ["delta.png", "line-driver.png", "line-optimum.png", "report.html", "telemetry.png", "time-lost.png"]
+LAP_FILES = ["delta.png", "line-driver.png", "line-optimum.png", "telemetry.png", "time-lost.png"]
+RUN_FILES = ["laps.png", "learning.png", "reward-terms.png"]
 
 
 @pytest.fixture(scope="module")
@@ -33,56 +36,72 @@ def inputs(track):
 
 
 @pytest.fixture(scope="module")
-def folder(inputs, tmp_path_factory):
-    place = tmp_path_factory.mktemp("reports") / "new" / "casual"
-    assert write_report(*inputs, place, "$ca_sual <i>") == place / "report.html"
-    return place
+def comparison(inputs):
+    return compare(*inputs)
 
 
-def share_of(path: Path, colour: str, tolerance=20) -> float:
-    pixels = np.asarray(Image.open(path).convert("RGB"), dtype=np.int64)
-    wanted = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)])
-    return float((np.abs(pixels - wanted).max(axis=2) <= tolerance).mean())
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Few pixels draw faster."""
+    monkeypatch.setattr(chart, "DPI", 40)
 
 
-def test_page_and_pictures_are_there_and_nothing_else(folder):
-    assert sorted(path.name for path in folder.iterdir()) == FILES
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_page_holds_the_pictures_themselves(folder):
+def test_a_drivers_page_and_pictures_are_there_and_nothing_else(inputs, tmp_path):
+    folder = tmp_path / "new" / "casual"
+    assert write_report(*inputs, folder, "$ca_sual <i>") == folder / "report.html"
+    assert names(folder) == sorted([*LAP_FILES, "report.html"])
     page = (folder / "report.html").read_text(encoding="utf-8")
     inside = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", page)]
-    assert sorted(inside) == sorted((folder / name).read_bytes() for name in FILES if name.endswith("png"))
-    assert all(Image.open(BytesIO(png)).width > 1000 for png in inside)
+    assert sorted(inside) == sorted((folder / name).read_bytes() for name in LAP_FILES)
+    assert all(Image.open(BytesIO(png)).width > 200 for png in inside)
+    assert "$ca_sual &lt;i&gt;" in page
 
 
-@pytest.mark.parametrize("name", ["delta.png", "telemetry.png", "time-lost.png"])
-def test_driver_and_optimum_have_the_same_colours_everywhere(folder, name):
-    assert share_of(folder / name, report.DRIVER) > 5e-4
-    assert share_of(folder / name, report.OPTIMUM) > 2e-4
+def test_a_racers_run(track, comparison, tmp_path):
+    groups = group_runs([record()])
+    drives = [Drive(record(), None, comparison)]
+    assert write_run_report(groups, drives, track, Yardsticks(40.0, 28.0), tmp_path) == tmp_path / "report.html"
+    assert names(tmp_path) == sorted([*LAP_FILES, *RUN_FILES, "report.html"])
 
 
-def test_losses_are_red_where_time_is_lost(inputs, folder):
-    assert share_of(folder / "time-lost.png", report.LOSS, 40) > 1e-3
-    rate = loss_rate(compare(*inputs))
-    assert rate.mean() == pytest.approx(100.0 * (inputs[3] / 9.0) / inputs[1].nodes.length_m, rel=1e-3)
-    assert rate.min() > 0.0
+def test_a_run_that_cannot_lap_shows_how_far_it_came(track, inputs, tmp_path):
+    drives = [Drive(record(), inputs[0], trouble="stuck.")]
+    write_run_report(group_runs([record()]), drives, track, Yardsticks(), tmp_path)
+    assert names(tmp_path) == sorted(["line-driver.png", *RUN_FILES, "report.html"])
 
 
-def test_both_lines_share_one_scale_of_speed(inputs, track, monkeypatch):
-    ranges = []
-    monkeypatch.setattr(report, "draw_speed_line", lambda *_, range_mps: ranges.append(range_mps))
-    result = compare(*inputs)
-    report._draw_all(result, track, "casual")
-    slowest, fastest = result.driver_line[2].min(), result.optimal_line[2].max()
-    assert ranges == [pytest.approx((slowest, fastest))] * 2
+def test_a_run_without_anything_to_draw(track, tmp_path):
+    run = record(curves={}, final=None, is_finished=False)
+    write_run_report(group_runs([run]), [Drive(run)], track, Yardsticks(), tmp_path)
+    assert names(tmp_path) == ["report.html"]
 
 
-def test_an_older_report_is_replaced(inputs, tmp_path):
-    (tmp_path / "report.html").write_text("old")
+def test_a_landers_run(tmp_path):
+    write_run_report(group_runs([lander()]), [Drive(lander())], None, Yardsticks(), tmp_path)
+    assert names(tmp_path) == ["learning.png", "report.html"]
+
+
+def test_runs_side_by_side(track, comparison, tmp_path):
+    runs = [record(1), record(2)]
+    drives = [Drive(runs[0]), Drive(runs[1], None, comparison)]
+    write_run_report(group_runs(runs), drives, track, Yardsticks(40.0, 28.0), tmp_path)
+    assert names(tmp_path) == sorted(["deltas.png", "line-driver.png", "line-optimum.png", *RUN_FILES, "report.html"])
+
+
+def test_an_older_report_is_replaced_and_other_files_stay(inputs, tmp_path):
+    for name in ("report.html", "laps.png", "notes.png"):
+        (tmp_path / name).write_text("old")
     write_report(*inputs, tmp_path, "casual")
-    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+    assert names(tmp_path) == sorted([*LAP_FILES, "notes.png", "report.html"])
     assert (tmp_path / "report.html").read_text(encoding="utf-8") != "old"
+
+
+def test_every_picture_is_known_to_whoever_cleans_up():
+    assert set(LAP_FILES + RUN_FILES + ["deltas.png"]) == set(report.PICTURE_NAMES)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(inputs, tmp_path):

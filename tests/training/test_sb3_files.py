@@ -37,10 +37,13 @@ BARE = {"obs": False, "reward": False}
 SEEN = {"stack": 2, "lap_waves": 3, "action_repeat": 3}
 
 RUNS: dict[str, dict[str, Any]] = {
-    "ppo-racer": {"algo": "ppo", "num_envs": 4, "world": SEEN, "policy": {"net_arch": [16, 8], "activation": "elu"}},
+    "ppo-racer": {
+        "algo": "ppo", "num_envs": 4, "world": SEEN, "policy": {"net_arch": [16, 8], "activation": "elu"},
+        "normalize": {"clip_obs": 1.5},
+    },
     "sac-racer": {"algo": "sac", "num_envs": 4},
     "a2c-cartpole-bare": {"algo": "a2c", "env": "CartPole-v1", "normalize": BARE},
-}
+}  # fmt: skip
 
 pytestmark = pytest.mark.timeout(60)  # the first to ask for a run waits for its training
 
@@ -447,6 +450,15 @@ def test_a_third_critic_is_refused(tmp_path):
 def test_the_way_layers_were_written_before_is_understood(cartpole):
     edited(cartpole, policy_kwargs={"net_arch": [{"pi": [8], "vf": [8]}]})
     assert read_sb3(cartpole, "CartPole-v1").card.policy.net_arch == (8,)
+
+
+def test_spaces_of_the_gym_before_gymnasium_are_understood(cartpole):
+    data = saved_data(cartpole)
+    seen, done = data["observation_space"], data["action_space"]
+    older = {key: seen[key] for key in ("dtype", "_shape", "low", "high")} | {":type:": "<class 'gym.spaces.box.Box'>"}
+    done = {**done, ":type:": "<class 'gym.spaces.discrete.Discrete'>", "n": 2}
+    edited(cartpole, observation_space=older, action_space=done)
+    assert read_sb3(cartpole, "CartPole-v1").card.action_space == "Discrete(2)"
 
 
 def test_layers_that_are_not_as_told_are_refused(cartpole):

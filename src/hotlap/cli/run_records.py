@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
+
+from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.evaluation.curves import Curve, make_curve, read_events
 from hotlap.evaluation.records import Figures, RunRecord
 
 if TYPE_CHECKING:
     from hotlap.training.results import ExperimentResults
+    from hotlap.training.run_config import RunConfig
     from hotlap.training.run_folder import RunFolder
     from hotlap.training.training_metrics import MetricPoint
 
@@ -16,14 +20,12 @@ if TYPE_CHECKING:
 def read_run(run: str) -> RunRecord:
     """The run of this name or in this folder, finished or not; what is none is refused."""
     from hotlap.training.results import ExperimentResults
-    from hotlap.training.returns import reward_threshold
     from hotlap.training.run_folder import open_run
-    from hotlap.training.worlds import in_process
 
     folder, config = open_run(run)
     results = ExperimentResults.load(folder.results) if folder.is_finished else None
     points = _read_points(folder)
-    local = in_process(config)
+    local = _in_process(config)
     curves = _curves_of(points) | read_events(folder.tensorboard)
     steps = [int(curve.step[-1]) for curve in curves.values() if len(curve)]
     elapsed = [float(curve.elapsed_s[-1]) for curve in curves.values() if len(curve.elapsed_s)]
@@ -42,9 +44,27 @@ def read_run(run: str) -> RunRecord:
         last_seen=points[-1].timestamp if points else None,
         num_episodes=points[-1].episode if points else None,
         training_s=results.metrics.training_time_seconds if results else max(elapsed, default=None),
-        reward_threshold=None if local.is_racer else reward_threshold(config.env),
+        reward_threshold=None if local.is_racer else _reward_threshold(local.env),
         final=_final_figures(results) if results else None,
     )
+
+
+def _in_process(config: "RunConfig") -> "RunConfig":
+    """The run with its cars in this process; only cars behind a bridge make that worth loading the learning library."""
+    if config.env != REMOTE_RACER_ID:
+        return config
+    from hotlap.training.worlds import in_process
+
+    return in_process(config)
+
+
+def _reward_threshold(env_id: str) -> float | None:
+    """From which mean return the environment counts as solved; None also where it is not installed here."""
+    try:
+        threshold = gym.spec(env_id).reward_threshold
+    except (gym.error.Error, ImportError):
+        return None
+    return None if threshold is None else float(threshold)
 
 
 def _read_points(folder: "RunFolder") -> "list[MetricPoint]":

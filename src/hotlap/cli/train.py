@@ -70,6 +70,8 @@ def train(
 def _place(env: str | None, track: str | None, bridge_url: str | None) -> dict[str, str | None]:
     """The settings that say where to train: in this process, or behind a bridge."""
     if bridge_url is None and env != REMOTE_RACER_ID:
+        if track is not None and env not in (None, RACER_ID):
+            raise ConfigError(f"--track: {env} has none. Leave it out.")
         return {"env": env, "world.track": track}
     if env not in (None, RACER_ID, REMOTE_RACER_ID):
         raise ConfigError(f"--bridge-url: a bridge serves {RACER_ID}, and --env asks for {env}. Leave one of them out.")

@@ -21,7 +21,7 @@ from hotlap.drivers.model_files import ModelCard, ModelFile, PolicyKind, PolicyS
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.spaces import NUM_ACTIONS, action_space
 from hotlap.envs.stacking import ObservationStack, stacked_observation_space
-from hotlap.errors import DriverError, ModelError
+from hotlap.errors import ConfigError, DriverError, ModelError
 
 Obs = NDArray[np.float32]
 
@@ -31,14 +31,24 @@ _ACTOR_CRITICS = {"MlpPolicy": MlpPolicy, "CnnPolicy": CnnPolicy, "MultiInputPol
 _SOFT = {"MlpPolicy": SACMlpPolicy, "CnnPolicy": SACCnnPolicy, "MultiInputPolicy": SACMultiInputPolicy}
 POLICIES: dict[str, Mapping[str, type[BasePolicy]]] = {"ppo": _ACTOR_CRITICS, "a2c": _ACTOR_CRITICS, "sac": _SOFT}
 VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
+LONGEST_SPACE = 120  # letters of an error about it
 # The library's convolutions leave nothing of a smaller picture.
 SMALLEST_PICTURE = 36
 
 
 def policy_kind(settings: PolicySettings, observations: spaces.Space[Any]) -> PolicyKind:
-    """The library's name of the policy that suits the observations, unless the settings name one."""
-    if settings.kind != "auto":
-        return settings.kind
+    """The library's name of the policy that suits the observations; the one that the settings name, if it does."""
+    suited = _suited_kind(observations)
+    if settings.kind in ("auto", suited):
+        return suited
+    if settings.kind == "MlpPolicy" and not isinstance(observations, spaces.Dict):
+        return "MlpPolicy"  # takes pictures too, pixel by pixel
+    raise ConfigError(
+        f"policy.kind: {settings.kind} does not suit observations {_one_line(observations)}. Leave it out for {suited}."
+    )
+
+
+def _suited_kind(observations: spaces.Space[Any]) -> PolicyKind:
     if isinstance(observations, spaces.Dict):
         return "MultiInputPolicy"
     if isinstance(observations, spaces.Box) and is_image_space(observations):
@@ -94,10 +104,10 @@ class LearnedPolicy:
             ("observations", observations, card.observation_space),
             ("actions", actions, card.action_space),
         ):
-            if _one_line(space) != _one_line(saved):
+            if str(space).split() != saved.split():  # where numpy breaks a long row depends on its print options
                 raise ModelError(
-                    f"{model.path}: its {name} are {_one_line(saved):.200}; this environment's are "
-                    f"{_one_line(space):.200}. Take a model of this environment."
+                    f"{model.path}: its {name} are {_one_line(saved)}; this environment's are {_one_line(space)}. "
+                    "Take a model of this environment."
                 )
         if card.clip_obs is not None and any(
             model.normalizer[name].shape != observations.shape for name in ("obs_mean", "obs_var")
@@ -116,20 +126,25 @@ class LearnedPolicy:
 
 
 def _one_line(space: object) -> str:
-    """A space as text; where numpy breaks a long row depends on its print options."""
-    return " ".join(str(space).split())
+    """A space as an error shows it: the beginning, and the end, where its shape is."""
+    text = " ".join(str(space).split())
+    return text if len(text) <= LONGEST_SPACE else f"{text[: LONGEST_SPACE // 2]} … {text[-LONGEST_SPACE // 2 :]}"
 
 
 def _build_network(
     card: ModelCard, observations: spaces.Space[Any], actions: spaces.Space[Any], model: ModelFile
 ) -> BasePolicy:
+    """The network that the card describes, with the file's weights in it."""
     misfit = f"{model.path}: its weights do not fit the network that it describes. Take another model."
     # Before anything is allocated: a description of huge layers is refused, not built.
     if sum(left * right for left, right in pairwise(card.policy.net_arch or ())) > sum(
         array.size for array in model.weights.values()
     ):
         raise ModelError(misfit)
-    policy_class = POLICIES[card.algorithm][policy_kind(card.policy, observations)]
+    try:
+        policy_class = POLICIES[card.algorithm][policy_kind(card.policy, observations)]
+    except ConfigError as error:
+        raise ModelError(f"{model.path}: {error}") from None
     arguments = policy_arguments(card.policy, card.algorithm)
     with torch.random.fork_rng(devices=[]):  # building a network draws first weights; nobody's generator may notice
         network = policy_class(network_observations(observations), actions, lambda _: 0.0, **arguments)

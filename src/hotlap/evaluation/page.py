@@ -43,6 +43,7 @@ tr.sum td { font-weight: 700; background: var(--page); }
 tr.sum td:first-child, td.name { padding-left: 8px; } th.name { padding-left: 8px; }
 section h3 { font-size: 1rem; margin: 14px 0 0; }
 .bar { height: 12px; border-radius: 6px; min-width: 2px; }
+main > p + section { margin-top: 22px; }
 details.card summary { cursor: pointer; font-weight: 600; }
 footer { color: var(--faint); font-size: .82rem; }
 @media (max-width: 760px) { main { padding: 20px 12px 36px; } .figures { grid-template-columns: 1fr 1fr; gap: 8px; }

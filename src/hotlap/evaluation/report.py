@@ -2,19 +2,22 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hotlap.errors import OutputFileError
 from hotlap.evaluation.comparison import compare
 from hotlap.evaluation.comparison_page import render_comparison
+from hotlap.evaluation.drives import Drive, Yardsticks, fastest_drive
 from hotlap.evaluation.page import Picture
 from hotlap.evaluation.plots.chart import short_name
 from hotlap.evaluation.plots.laps import draw_comparison, draw_deltas
 from hotlap.evaluation.plots.maps import draw_lines, draw_way
-from hotlap.evaluation.plots.training import Yardsticks, colour_of, draw_learning, draw_progress, draw_terms
+from hotlap.evaluation.plots.strands import colour_of
+from hotlap.evaluation.plots.training import draw_learning, draw_progress, draw_terms
 from hotlap.evaluation.records import RunGroup
-from hotlap.evaluation.run_page import Drive, Plates, fastest_drive, render_run, render_runs
+from hotlap.evaluation.run_page import Plates, render_run, render_runs
 from hotlap.evaluation.trace import Trace
 from hotlap.tracks.files import Raceline
 from hotlap.tracks.registry import Track
@@ -40,6 +43,8 @@ def write_report(
     """Write the page on a driver's best flying lap and its pictures into `folder`; returns the page's path."""
     comparison = compare(trace, track, raceline, optimal_lap_s)
     name = short_name(driver_name)
+    with _writing(folder):  # what cannot be written need not be drawn
+        folder.mkdir(parents=True, exist_ok=True)
     pictures = draw_comparison(comparison, track, name)
     return _write(folder, render_comparison(comparison, track, name, pictures), pictures)
 
@@ -55,11 +60,11 @@ def write_run_report(
 
     `drives` has one entry for each run; `track` is the racer's.
     """
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     plates = _draw_runs(groups, drives, track, yardsticks)
-    if len(drives) == 1:
-        page = render_run(drives[0], track, plates)
-    else:
-        page = render_runs(groups, drives, track, plates)
+    is_single = len(drives) == 1
+    page = render_run(drives[0], track, plates) if is_single else render_runs(groups, drives, track, plates)
     return _write(folder, page, plates.all)
 
 
@@ -84,7 +89,7 @@ def _draw_drives(drives: Sequence[Drive], track: Track) -> tuple[list[Picture], 
         if drive.comparison is not None:
             pictures = draw_comparison(drive.comparison, track, name)
             return [one for one in pictures if one.is_half], [one for one in pictures if not one.is_half]
-        return ([draw_way(track, drive.trace, name)] if drive.trace is not None else []), []
+        return ([draw_way(track, drive.trace.line, name)] if drive.trace is not None else []), []
     fastest = fastest_drive(drives)
     if fastest is None or fastest.comparison is None:
         return [], []
@@ -103,21 +108,28 @@ def _write(folder: Path, page: str, pictures: Sequence[Picture]) -> Path:
     have would be taken for part of it, so they go.
     """
     drafts = folder / f".report.{os.getpid()}.tmp"
+    names = [picture.file_name for picture in pictures]
+    with _writing(folder):
+        try:
+            drafts.mkdir(exist_ok=True)
+            for picture in pictures:
+                (drafts / picture.file_name).write_bytes(picture.png)
+            (drafts / PAGE_NAME).write_text(page, encoding="utf-8", newline="\n")
+            for name in (*names, PAGE_NAME):
+                (drafts / name).replace(folder / name)
+            for name in set(PICTURE_NAMES) - set(names):
+                (folder / name).unlink(missing_ok=True)
+        finally:
+            shutil.rmtree(drafts, ignore_errors=True)
+    return folder / PAGE_NAME
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Whatever goes wrong with the files within is said in one line."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        drafts.mkdir(exist_ok=True)
-        for picture in pictures:
-            (drafts / picture.file_name).write_bytes(picture.png)
-        (drafts / PAGE_NAME).write_text(page, encoding="utf-8", newline="\n")
-        names = [picture.file_name for picture in pictures]
-        for name in (*names, PAGE_NAME):
-            (drafts / name).replace(folder / name)
-        for name in set(PICTURE_NAMES) - set(names):
-            (folder / name).unlink(missing_ok=True)
+        yield
     except OSError as error:
         raise OutputFileError(
             f"{folder}: the report cannot be written ({error.strerror or error}). Choose another folder."
         ) from None
-    finally:
-        shutil.rmtree(drafts, ignore_errors=True)
-    return folder / PAGE_NAME

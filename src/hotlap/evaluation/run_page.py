@@ -1,11 +1,12 @@
 """The page on training runs: what came of them, how they learned, and how the cars they taught drive."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 from hotlap.evaluation.comparison import Comparison
 from hotlap.evaluation.comparison_page import lap_figures, render_corners, render_footer, sum_up, warn
+from hotlap.evaluation.drives import Drive, fastest_drive
 from hotlap.evaluation.page import (
     Picture,
     headline,
@@ -17,27 +18,16 @@ from hotlap.evaluation.page import (
 )
 from hotlap.evaluation.records import RunGroup, RunRecord
 from hotlap.evaluation.tables import Table, columns_for, run_table
-from hotlap.evaluation.trace import Trace
 from hotlap.tracks.registry import Track
 
 _ABOUT_RUNS = (
-    "A finished run's figures are those of its final model over the final evaluation, without exploring; “so far” means "
-    "the last evaluation on the way."
+    "A finished run's figures are those of its final model over the final evaluation, without exploring; “so far” "
+    "means the last evaluation on the way."
 )
 _ABOUT_SEEDS = (
-    " A run that lacks a figure counts as the worst. The interquartile mean leaves out the best and the worst quarter of "
-    "the runs; in brackets its 95 % bootstrap interval, from three runs up."
+    " A run that lacks a figure counts as the worst. The interquartile mean leaves out the best and the worst quarter "
+    "of the runs; in brackets its 95 % bootstrap interval, from three runs up."
 )
-
-
-@dataclass(frozen=True)
-class Drive:
-    """What a run's model did on the track: its drive and its best lap against the optimum, or why there is none."""
-
-    record: RunRecord
-    trace: Trace | None = None
-    comparison: Comparison | None = None
-    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,16 +44,6 @@ class Plates:
         return [*self.lines, *self.training, *self.laps]
 
 
-def fastest_drive(drives: Iterable[Drive]) -> Drive | None:
-    """The drive with the fastest clean lap; where none was clean, with the fastest one."""
-    ranked = [
-        (not drive.comparison.lap.is_clean, drive.comparison.lap.time_s, index, drive)
-        for index, drive in enumerate(drives)
-        if drive.comparison is not None
-    ]
-    return min(ranked)[-1] if ranked else None
-
-
 def render_run(drive: Drive, track: Track | None, plates: Plates) -> str:
     """The page on one run; `track` is the racer's. All text is escaped; nothing is fetched from anywhere."""
     record, comparison = drive.record, drive.comparison
@@ -71,7 +51,8 @@ def render_run(drive: Drive, track: Track | None, plates: Plates) -> str:
     if comparison is None:
         lap, figures = [], _figures(record)
     else:
-        lap, figures = [f"<p>{escape(sum_up(comparison))}</p>"], lap_figures(comparison, record.name)
+        driven = f" Driven by {drive.model}." if drive.model else ""
+        lap, figures = [f"<p>{escape(sum_up(comparison) + driven)}</p>"], lap_figures(comparison, record.name)
     body = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{escape(_course(record))}</p>",
@@ -101,8 +82,9 @@ def render_runs(groups: Sequence[RunGroup], drives: Sequence[Drive], track: Trac
     best = [f"<p>The lines below are those of {escape(fastest.record.name)}, the fastest.</p>"] if fastest else []
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{escape(', '.join(f'{group.label}: {len(group.runs)}' for group in groups))}</p>",
+        f"<p>{escape(_kinds(groups))}</p>",
         *_warnings(drives),
+        headline(_figures_of_seeds(groups[0])) if len(groups) == 1 else "",
         _runs_card("The runs", groups),
         *render_pictures(plates.training),
         *render_pictures(plates.laps),
@@ -154,6 +136,26 @@ def _figures(record: RunRecord) -> list[tuple[str, str]]:
     return [*known[-4:], *[("steps", f"{record.step:,}")][: 4 - len(known)]]
 
 
+def _kinds(groups: Sequence[RunGroup]) -> str:
+    """One sentence on what is laid side by side."""
+    if len(groups) == 1:
+        return "The runs differ in their seed alone."
+    return f"{len(groups)} settings: {'; '.join(f'{group.label} ({len(group.runs)})' for group in groups)}."
+
+
+def _figures_of_seeds(group: RunGroup) -> list[tuple[str, str]]:
+    """Several seeds in four figures: the median and the worst of what matters most and of what comes next."""
+    table = run_table(group.runs)
+    heads = [head for head in table.heads if head in ("median lap", "gap to optimum", "return")]
+    heads += [head for head in table.heads if head.startswith("time to ")]
+    median, worst, _ = table.rows[-table.num_summary_rows :]
+    return [
+        (escape(f"{head}, {row[0]} of {len(group.runs)}"), row[table.heads.index(head)])
+        for head in heads[:2]
+        for row in (median, worst)
+    ]
+
+
 def _runs_card(title: str, groups: Sequence[RunGroup]) -> str:
     """Each run with its figures and, of several, what they amount to."""
     parts = []
@@ -168,8 +170,7 @@ def _corners_card(laps: Sequence[tuple[RunRecord, Comparison]]) -> str:
     """Time lost around each corner by each run, in driving order."""
     sectors = [sorted(comparison.sectors, key=lambda one: one.number) for _, comparison in laps]
     rows = [
-        [across[0].label, *(f"{signed(sector.lost_s)} s" for sector in across)]
-        for across in zip(*sectors, strict=True)
+        [across[0].label, *(f"{signed(sector.lost_s)} s" for sector in across)] for across in zip(*sectors, strict=True)
     ]
     total = ["whole lap", *(f"{signed(float(comparison.delta_s[-1]))} s" for _, comparison in laps)]
     table = Table(["corner", *(record.name for record, _ in laps)], [*rows, total], num_summary_rows=1)

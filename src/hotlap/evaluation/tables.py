@@ -1,5 +1,6 @@
 """Tables of runs: each one listed, then median, worst and interquartile mean; for pages and for Markdown."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -78,7 +79,8 @@ def _figure(name: str) -> Callable[[RunRecord], float | None]:
 
 
 def _percent(value: float) -> str:
-    return f"{100.0 * value:.0f} %"
+    """Rounded down, so that 100 % means all."""
+    return f"{math.floor(1000.0 * value + 1e-6) / 10.0:g} %"
 
 
 def _gap(value: float) -> str:

@@ -32,6 +32,11 @@ class Trace:
     brake: Floats
     laps: list[Lap]
 
+    @property
+    def line(self) -> tuple[Floats, Floats, Floats]:
+        """The whole drive: x (m), y (m), speed (m/s)."""
+        return self.x_m, self.y_m, self.speed_mps
+
 
 class _Recorder:
     """A driver that notes where its car is before it hands the wheel to another."""

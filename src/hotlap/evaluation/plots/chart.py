@@ -21,19 +21,24 @@ PLOT_IN = WIDTH_IN - LEFT_IN - RIGHT_IN
 _GAP_IN = 0.22
 _FIRST_IN, _SECOND_IN = 0.38, 0.70  # lines of the heading, from above
 _MARGIN_IN = 0.45
-_LEGEND_IN = 0.27  # height of a line of the legend
-_GLYPH_IN = 0.092  # width of a letter of the legend
+LEGEND_IN = 0.27  # height of a line of a legend
+_GLYPH_IN = 0.083  # width of a letter of a legend
 _NAME_LENGTH = 40
 
 
 def new_chart(
-    heights_in: Sequence[float], *, top_in: float, limit: float, x_label: str
+    heights_in: Sequence[float],
+    *,
+    top_in: float,
+    limit: float,
+    x_label: str,
+    gap_in: float = _GAP_IN,
 ) -> tuple["Figure", list["Axes"]]:
-    """Panels over one another on a common axis from 0 to `limit`, with `top_in` free above them."""
+    """Panels over one another on a common axis from 0 to `limit`: `top_in` free above them, `gap_in` between."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    full_in = top_in + sum(heights_in) + _GAP_IN * (len(heights_in) - 1) + FOOT_IN
+    full_in = top_in + sum(heights_in) + gap_in * (len(heights_in) - 1) + FOOT_IN
     figure = Figure(figsize=(WIDTH_IN, full_in), facecolor=BACKGROUND)
     FigureCanvasAgg(figure)
     panels: list[Axes] = []
@@ -46,10 +51,16 @@ def new_chart(
         axes.grid(axis="y", color=BADGE, linewidth=0.8, zorder=0)
         axes.spines[:].set_visible(False)
         panels.append(axes)
-        upper_in -= height_in + _GAP_IN
+        upper_in -= height_in + gap_in
     panels[-1].tick_params(labelbottom=True)
     panels[-1].set_xlabel(x_label, color=FAINT, fontsize=10)
     return figure, panels
+
+
+def label_panel(axes: "Axes", text: str) -> None:
+    """What a panel's values are; at the same distance in all panels, however wide their numbers."""
+    axes.set_ylabel(text, color=FAINT, fontsize=10)
+    axes.yaxis.set_label_coords(-0.62 / PLOT_IN, 0.5)
 
 
 def write_title(figure: "Figure", title: str, subtitle: str, *, colour: str = "") -> None:
@@ -75,36 +86,39 @@ def write_rivals(figure: "Figure", driver_name: str) -> None:
         figure.text(*place, name, fontsize=size, color=TEXT, ha="right", va="center", parse_math=False)
 
 
-def legend_lines(names: Sequence[str]) -> list[list[int]]:
+def legend_height_in(names: Sequence[str]) -> float:
+    """The room that a legend needs."""
+    return LEGEND_IN * len(_legend_lines(names))
+
+
+def write_legend(figure: "Figure", entries: Sequence[tuple[str, str]], *, down_in: float = TITLE_IN) -> None:
+    """Names and their colours, `down_in` under the figure's upper edge."""
+    width, height = figure.get_figwidth(), figure.get_figheight()
+    for row, line in enumerate(_legend_lines([name for name, _ in entries])):
+        left_in, middle_in = _MARGIN_IN, down_in + LEGEND_IN * (row + 0.5)
+        for index in line:
+            name, colour = entries[index]
+            draw_swatch(figure, left_in, middle_in, colour)
+            place = ((left_in + 0.38) / width, 1.0 - middle_in / height)
+            figure.text(*place, name, fontsize=10, color=TEXT, va="center", parse_math=False)
+            left_in += _entry_in(name)
+
+
+def _legend_lines(names: Sequence[str]) -> list[list[int]]:
     """Which names of a legend stand in which line."""
     lines: list[list[int]] = []
     used_in = 0.0
     for index, name in enumerate(names):
-        width_in = 0.62 + _GLYPH_IN * len(name)
-        if not lines or used_in + width_in > WIDTH_IN - 2.0 * _MARGIN_IN:
+        if not lines or used_in + _entry_in(name) > WIDTH_IN - _MARGIN_IN:
             lines.append([])
             used_in = 0.0
         lines[-1].append(index)
-        used_in += width_in
+        used_in += _entry_in(name)
     return lines
 
 
-def legend_height_in(names: Sequence[str]) -> float:
-    """The room that a legend needs under the heading."""
-    return _LEGEND_IN * len(legend_lines(names))
-
-
-def write_legend(figure: "Figure", entries: Sequence[tuple[str, str]]) -> None:
-    """Names and their colours under the heading."""
-    width, height = figure.get_figwidth(), figure.get_figheight()
-    for row, line in enumerate(legend_lines([name for name, _ in entries])):
-        left_in, down_in = _MARGIN_IN, TITLE_IN + _LEGEND_IN * (row + 0.5)
-        for index in line:
-            name, colour = entries[index]
-            draw_swatch(figure, left_in, down_in, colour)
-            place = ((left_in + 0.38) / width, 1.0 - down_in / height)
-            figure.text(*place, name, fontsize=10.5, color=TEXT, va="center", parse_math=False)
-            left_in += 0.62 + _GLYPH_IN * len(name)
+def _entry_in(name: str) -> float:
+    return 0.62 + _GLYPH_IN * len(name)
 
 
 def draw_swatch(figure: "Figure", left_in: float, down_in: float, colour: str) -> None:

@@ -13,6 +13,7 @@ from hotlap.evaluation.plots.chart import (
     OPTIMUM,
     PLOT_IN,
     TITLE_IN,
+    label_panel,
     legend_height_in,
     new_chart,
     to_png,
@@ -21,7 +22,7 @@ from hotlap.evaluation.plots.chart import (
     write_title,
 )
 from hotlap.evaluation.plots.maps import draw_lines, draw_losses, loss_colours, loss_rate
-from hotlap.tracks.pictures import BACKGROUND, BADGE, EDGE, FAINT, TEXT
+from hotlap.tracks.pictures import BACKGROUND, BADGE, EDGE, TEXT
 from hotlap.tracks.registry import Track
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _draw_delta(comparison: Comparison, name: str) -> "Figure":
     axes.plot(arc_m, delta_s, color=DRIVER, linewidth=2.4, zorder=5)
     low, high = min(float(delta_s.min()), 0.0), max(float(delta_s.max()), 0.05)
     axes.set_ylim(low - 0.04 * (high - low), high + 0.16 * (high - low))
-    axes.set_ylabel("time lost (s)", color=FAINT, fontsize=10)
+    label_panel(axes, "time lost (s)")
     final_s = float(delta_s[-1])
     end: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "bottom", "weight": "bold"}
     axes.annotate(f"{signed(final_s)} s", (float(arc_m[-1]), final_s), (0, 7), color=TEXT, fontsize=12, **end)
@@ -94,7 +95,7 @@ def _draw_telemetry(comparison: Comparison, name: str) -> "Figure":
         _mark_corners(axes, comparison, levels if axes is panels[0] else None, has_notes=False)
         axes.plot(comparison.arc_m, factor * optimum, color=OPTIMUM, linewidth=1.8, zorder=4)
         axes.plot(comparison.arc_m, factor * driver, color=DRIVER, linewidth=1.8, zorder=5)
-        axes.set_ylabel(label, color=FAINT, fontsize=10)
+        label_panel(axes, label)
         if axes is not panels[0]:
             axes.set_ylim(-5.0, 105.0)
             axes.set_yticks([0, 50, 100])
@@ -120,7 +121,7 @@ def draw_deltas(comparisons: Sequence[tuple[str, str, Comparison]]) -> Picture:
     low = min(0.0, *(float(lap.delta_s.min()) for _, _, lap in comparisons))
     high = max(0.05, *(float(lap.delta_s.max()) for _, _, lap in comparisons))
     axes.set_ylim(low - 0.04 * (high - low), high + 0.06 * (high - low))
-    axes.set_ylabel("time lost (s)", color=FAINT, fontsize=10)
+    label_panel(axes, "time lost (s)")
     write_title(figure, "Time lost since the line", "each run's best flying lap against the optimum")
     write_legend(figure, entries)
     caption = "Where a curve climbs, that run loses time; where it is level, it keeps up with the optimum."

@@ -1,5 +1,6 @@
 """Maps of a report: the road coloured by time lost on it, and driven lines coloured by speed."""
 
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ from hotlap.evaluation.page import Picture, signed
 from hotlap.evaluation.plots.chart import DRIVER, GAIN, LOSS, OPTIMUM, to_png, write_rivals, write_title
 from hotlap.evaluation.trace import Floats
 from hotlap.tracks.pictures import (
+    BACKGROUND,
     ROAD,
     TEXT,
     SpeedLine,
@@ -90,6 +92,21 @@ def _draw_line(
     speeds = f"{3.6 * float(line[2].min()):.0f} to {3.6 * float(line[2].max()):.0f} km/h"
     write_title(figure, f"{name}   {time_s:.2f} s", speeds, colour=colour)
     return figure
+
+
+def draw_side_by_side(comparison: Comparison, track: Track, name: str) -> bytes:
+    """Both lines in one picture, the driver's on the left; a PNG."""
+    from PIL import Image
+
+    parts = [Image.open(BytesIO(picture.png)) for picture in draw_lines(comparison, track, name)]
+    both = Image.new("RGB", (sum(part.width for part in parts), max(part.height for part in parts)), BACKGROUND)
+    left = 0
+    for part in parts:
+        both.paste(part, (left, 0))
+        left += part.width
+    content = BytesIO()
+    both.save(content, format="PNG", optimize=True)
+    return content.getvalue()
 
 
 def draw_way(track: Track, line: SpeedLine, name: str) -> Picture:

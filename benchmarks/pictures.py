@@ -1,0 +1,61 @@
+"""The README's pictures of training runs: python benchmarks/pictures.py RUN… --out docs/pictures.
+
+For the racer: the fastest run's line beside the optimal one (`learned.png`), and lap times over the seeds
+(`learning.png`); for other environments the learning curve over the seeds.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hotlap.cli.output import writable
+from hotlap.cli.run_records import read_run
+from hotlap.errors import HotlapError, ReportError
+from hotlap.evaluation.drives import drive_run, fastest_drive, measure_yardsticks
+from hotlap.evaluation.plots.maps import draw_side_by_side
+from hotlap.evaluation.plots.training import draw_learning, draw_progress
+from hotlap.evaluation.records import RunGroup, group_runs
+from hotlap.optimal.store import find_reference
+from hotlap.tracks.registry import load_track
+
+LINE_NAME, CURVE_NAME = "learned.png", "learning.png"
+LEARNER = "learned"  # what the picture calls whoever learned
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw the pictures and say where they are; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs of one environment and track")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
+    asked = parser.parse_args(arguments)
+    try:
+        for name, png in draw_pictures(group_runs([read_run(run) for run in asked.runs])).items():
+            writable(asked.out / name).write_bytes(png)
+            print(asked.out / name)
+    except HotlapError as error:
+        print(f"pictures: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def draw_pictures(groups: Sequence[RunGroup]) -> dict[str, bytes]:
+    """PNGs by their names."""
+    records = [record for group in groups for record in group.runs]
+    track_id = records[0].track
+    if track_id is None:
+        curve = draw_learning(groups)
+        if curve is None:
+            raise ReportError("no run has finished an episode yet. Train them longer.")
+        return {CURVE_NAME: curve.png}
+    track = load_track(track_id)
+    reference = find_reference(track)
+    fastest = fastest_drive(drive_run(record, track, reference) for record in records)
+    curve = draw_progress(groups, measure_yardsticks(track, reference))
+    if fastest is None or fastest.comparison is None or curve is None:
+        raise ReportError(f"no run has a flying lap on {track_id} to hold against an optimal one. Train them longer.")
+    return {LINE_NAME: draw_side_by_side(fastest.comparison, track, LEARNER), CURVE_NAME: curve.png}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

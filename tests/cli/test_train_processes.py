@@ -1,0 +1,177 @@
+"""Real processes, real signals: killed at any moment, even inside a save, a run ends with the bits it should."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from tiny_runs import LUNAR, RACER, assert_same_run, tiny_config
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+
+COMMAND = [sys.executable, "-m", "hotlap"]
+DYING = [sys.executable, str(Path(__file__).with_name("dying_hotlap.py"))]
+# Patience with a process on a machine that is busy with other things.
+PATIENCE_S = 120.0
+NUM_KILLS = 30
+
+
+class Process:
+    """A `hotlap` whose stderr is read as it comes."""
+
+    def __init__(self, arguments, command=COMMAND, **options):
+        self.process = subprocess.Popen(
+            [*command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def wait_for(self, words):
+        """Read stderr up to a line with `words` in it; False where it ended before."""
+        return any(words in line for line in self.process.stderr)
+
+    def end(self):
+        """Exit code and the rest of stdout and stderr."""
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, out, err
+
+
+def write_recipe(path, config):
+    path.write_text(config.to_toml())
+    return path
+
+
+# A few seconds of learning each, saved several times a second.
+LONG = [
+    tiny_config("ppo", RACER, 8, 40_000, checkpoint={"interval": 1000, "keep": 3}, ppo={"batch_size": 256}),
+    tiny_config("sac", RACER, 2, 3_000, checkpoint={"interval": 100, "keep": 3}, sac={"buffer_size": 2000}),
+    tiny_config("a2c", LUNAR, 4, 24_000, checkpoint={"interval": 700, "keep": 3}),
+    tiny_config("ppo", LUNAR, 4, 24_000, checkpoint={"interval": 700, "keep": 3}, ppo={"batch_size": 128}),
+    tiny_config("a2c", RACER, 8, 40_000, checkpoint={"interval": 1000, "keep": 3}),
+    tiny_config("sac", LUNAR, 1, 2_000, checkpoint={"interval": 100, "keep": 3}, sac={"buffer_size": 2000}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_thirty_kills_at_any_moment_change_not_a_bit(tmp_path):
+    chance, kills = random.Random(1), {"timed": 0, "saving": 0}
+    for number, config in enumerate(cycle(LONG)):
+        if sum(kills.values()) >= NUM_KILLS:
+            break
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        recipe = write_recipe(folder / "recipe.toml", config)
+        subprocess.run([*COMMAND, "train", "--recipe", recipe, "--run-name", folder / "whole", "-q"], check=True)
+        run = folder / "killed"
+        arguments = ["train", "--recipe", recipe, "--run-name", run]
+        while not list(run.glob("*_results.json")):
+            kills[kill_once(arguments, chance)] += 1
+            arguments = ["resume", run]
+            if sum(kills.values()) >= NUM_KILLS:
+                subprocess.run([*COMMAND, "resume", run, "-q"], check=True)
+        assert_same_run(folder / "whole", run, config)
+        assert list(run.glob(".*.partial")) == []
+    assert min(kills.values()) >= NUM_KILLS // 4
+
+
+def kill_once(arguments, chance):
+    """Start a process and let it die, in a save or at a random moment; one that got through is no kill but the end."""
+    if chance.random() < 0.5:
+        dying = [*DYING, chance.choice(["before", "after"]), str(chance.randint(2, 8))]
+        code, _, err = Process(arguments, dying).end()
+        assert code in (0, -signal.SIGKILL), err
+        return "saving"
+    process = Process(arguments)
+    process.wait_for("run: ")
+    time.sleep(chance.uniform(0.0, 2.5))
+    process.process.kill()
+    code, _, err = process.end()
+    assert code in (0, -signal.SIGKILL), err
+    return "timed"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_the_run_goes_on_from_there(tmp_path, number):
+    config = LONG[0]
+    recipe = write_recipe(tmp_path / "recipe.toml", config)
+    process = Process(["train", "--recipe", recipe, "--run-name", "./run"], cwd=tmp_path)
+    assert process.wait_for("0/40000 steps")
+    time.sleep(1.0)
+    process.process.send_signal(number)
+    code, out, err = process.end()
+    assert (code, out) == (130, "")
+    assert "stopping: saving first" in err
+    [step] = re.findall(r"stopped and saved at step (\d+). Go on: hotlap resume run", err)
+    assert (tmp_path / "run" / f"checkpoint_{step}.zip").is_file()
+    for arguments in (["resume", "run"], ["train", "--recipe", recipe, "--run-name", "./whole"]):
+        subprocess.run([*COMMAND, *arguments, "-q"], check=True, cwd=tmp_path)
+    assert_same_run(tmp_path / "whole", tmp_path / "run", config)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("second", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_second_signal_stops_at_once(tmp_path, second, code):
+    """The first finds SAC in a rollout so long that it never ends."""
+    config = tiny_config("sac", RACER, 1, 10**6, sac={"train_freq": 10**6, "learning_starts": 10**6})
+    recipe = write_recipe(tmp_path / "recipe.toml", config)
+    process = Process(["train", "--recipe", recipe, "--run-name", tmp_path / "run"])
+    assert process.wait_for("0/1000000 steps")
+    process.process.send_signal(signal.SIGINT)
+    assert process.wait_for("Once more stops at once")
+    process.process.send_signal(second)
+    found, _, err = process.end()
+    assert found == code
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_on_a_terminal_there_is_a_bar(tmp_path):
+    import pty
+
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_config(env="CartPole-v1", steps=2000))
+    master, slave = pty.openpty()
+    arguments = [*COMMAND, "train", "--recipe", recipe, "--run-name", tmp_path / "run"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=slave, text=True, env={
+        **os.environ, "TERM": "xterm", "COLUMNS": "100"
+    })  # fmt: skip
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:  # the other end is gone
+            break
+        if not part:
+            break
+        seen += part
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert b"100%" in seen
+    assert b"\x1b[" in seen
+    assert out.startswith("ppo_seed42: 2,000 steps")
+    assert "\x1b" not in out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_json_of_a_real_process_is_the_last_line_of_stdout(tmp_path):
+    recipe = write_recipe(tmp_path / "recipe.toml", tiny_config(env="CartPole-v1"))
+    answer = subprocess.run(
+        [*COMMAND, "train", "--recipe", recipe, "--run-name", tmp_path / "run", "--json"],
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0
+    [line] = answer.stdout.splitlines()
+    assert line.startswith('{"run": ')
+    assert "\x1b" not in answer.stderr
