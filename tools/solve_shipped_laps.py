@@ -33,7 +33,8 @@ def solve(track_id: str, folder: Path) -> str:
         return f"{track_id}: FAILED: {error}"
     return (
         f"{track_id}: {track.nodes.length_m:.0f} m, flying {found.lap_time_s:.3f} s, standing "
-        f"{found.standing_lap_time_s:.3f} s, mesh {found.mesh_change:.1e}, {time.perf_counter() - began:.0f} s"
+        f"{found.standing_lap_time_s:.3f} s, mesh {found.mesh_change:.1e} and {found.standing_mesh_change:.1e}, "
+        f"{time.perf_counter() - began:.0f} s"
     )
 
 

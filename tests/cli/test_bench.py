@@ -23,6 +23,46 @@ def test_sim_for_people(hotlap):
 
 
 @pytest.fixture
+def learning(monkeypatch):
+    """Rollouts that take as long as they are said to, so that none is waited for."""
+    from hotlap.training import speed
+
+    monkeypatch.setattr(speed, "_batched_rollout_s", lambda config, rollouts: 0.5)
+    monkeypatch.setattr(speed, "_single_rollout_s", lambda track, settings, rollouts: 4.0)
+
+
+def test_train_names_its_figures_and_settings(hotlap, learning):
+    answer = hotlap("bench", "train", "--json")
+    assert answer.code == 0
+    assert set(answer.figures) == {
+        "decisions_per_sec", "single_decisions_per_sec", "ratio", "peak_memory_mb", "num_envs", "rollouts",
+        "single_rollouts", "track", "net_arch", "torch_threads", "ppo", "single_ppo",
+    }  # fmt: skip
+    assert (answer.figures["decisions_per_sec"], answer.figures["ratio"]) == (65_536.0, 128.0)
+    assert (answer.figures["num_envs"], answer.figures["track"]) == (512, "track-01")
+
+
+def test_train_for_people(hotlap, learning):
+    lines = hotlap("bench", "train", "--num-envs", 256).out.splitlines()
+    assert lines[0].startswith("256 cars: 32,768 decisions/s, learning included")
+    assert lines[1] == "one car: 512 decisions/s; 64.0 times fewer"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--rollouts", "0"], "rollouts must be from 1 to"),
+        (["--single-rollouts", "-1"], "single_rollouts must be from 1 to"),
+        (["--num-envs", "0"], "'--num-envs'"),
+        (["--num-envs", "9" * 23], "num_envs must be from 1 to"),
+        (["--track", "nowhere"], "track 'nowhere' is not known"),
+    ],
+)
+def test_train_refuses_bad_input_in_one_line(refused, arguments, words):
+    assert words in refused("bench", "train", *arguments)
+
+
+@pytest.fixture
 def peers(monkeypatch):
     """One peer that is here and one that is not, so that no real one is waited for."""
     from hotlap.evaluation import peers as module

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hotlap.drivers import driver as drivers
+from hotlap.drivers import optimal
 from hotlap.errors import OptimalError
 from hotlap.optimal import solving
 from hotlap.optimal.store import find_reference
@@ -28,15 +29,14 @@ def known():
 def solver(monkeypatch, known):
     """A stand-in that answers at once; the tracks it was asked for."""
     asked = []
-    slower = replace(known, lap_time_s=known.lap_time_s + 1.0)
-    monkeypatch.setattr(solving, "solve_reference", lambda track: asked.append(track.track_id) or slower)
+    slower = replace(known, lap_time_s=known.lap_time_s + 1.0, standing_mesh_change=3e-5)
+    monkeypatch.setattr(solving, "solve_laps", lambda track: asked.append(track.track_id) or ("flying", "standing"))
+    monkeypatch.setattr(solving, "reference_of", lambda track, flying, standing: slower)
     return asked
 
 
 def test_a_known_lap_is_shown_and_driven(hotlap, monkeypatch, solver, followed, known):
-    from hotlap.drivers.optimal import OptimalDriver
-
-    monkeypatch.setattr(drivers, "make_driver", lambda name: OptimalDriver(*followed))
+    monkeypatch.setattr(drivers, "make_driver", lambda name: optimal.OptimalDriver(*followed))
     answer = hotlap("optimal", "track-01", "--json")
     assert answer.code == 0
     figures = answer.figures
@@ -46,6 +46,7 @@ def test_a_known_lap_is_shown_and_driven(hotlap, monkeypatch, solver, followed, 
     assert figures["standing_lap_time_sec"] == known.standing_lap_time_s
     assert figures["replay_lap_time_sec"] == pytest.approx(known.lap_time_s, rel=0.015)
     assert figures["solve_sec"] >= 0.0
+    assert figures["standing_mesh_change"] is None
     assert solver == []
 
 
@@ -56,7 +57,17 @@ def test_fresh_solves_anew(hotlap, solver, known):
     assert answer.figures["status"] == "solved"
     assert answer.figures["lap_time_sec"] == known.lap_time_s + 1.0
     assert answer.figures["replay_lap_time_sec"] is None
+    assert answer.figures["standing_mesh_change"] == 3e-5
     assert "solving track-01" in answer.err
+
+
+def test_what_was_solved_is_handed_to_the_driver(hotlap, monkeypatch, solver, followed, known):
+    handed = []
+    monkeypatch.setattr(optimal, "solve_followed", lambda nodes, near: handed.append(near) or followed)
+    answer = hotlap("optimal", "track-01", "--fresh", "--json")
+    assert answer.code == 0
+    assert handed == [("flying", "standing")]
+    assert answer.figures["replay_lap_time_sec"] == pytest.approx(known.lap_time_s, rel=0.015)
 
 
 def test_for_people(hotlap, known):
@@ -95,7 +106,7 @@ def test_a_solver_that_fails_is_quoted_in_one_line(hotlap, monkeypatch):
     def give_up(track):
         raise OptimalError("the optimal lap did not converge on 150 intervals: Restoration_Failed.")
 
-    monkeypatch.setattr(solving, "solve_reference", give_up)
+    monkeypatch.setattr(solving, "solve_laps", give_up)
     answer = hotlap("optimal", "track-01", "--fresh", "--json")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.splitlines()[-1] == (

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from hotlap.drivers import optimal
 from hotlap.drivers.casual import CasualDriver
 from hotlap.drivers.driver import make_driver
-from hotlap.drivers.optimal import OptimalDriver
+from hotlap.drivers.optimal import FOLLOWER_AIMS, OptimalDriver, solve_followed
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import DriverError
@@ -68,9 +69,79 @@ def test_it_sets_off_at_full_throttle(followed):
     assert driver.act(fleet.batch.obs).tolist() == [[0.0, 1.0, 0.0]]
 
 
-def test_it_wants_to_begin_on_the_line():
-    with pytest.raises(DriverError, match=r"^the optimal driver begins at rest on the line\. Use --start line\.$"):
-        evaluate(OptimalDriver(), "track-01", episodes=1, start="random")
+class Watched:
+    """A driver, and whether any of its cars ever touched a wall or left the road."""
+
+    name = "watched"
+
+    def __init__(self, driver: OptimalDriver) -> None:
+        self.driver = driver
+
+    def begin(self, fleet: Fleet, seed: int) -> None:
+        self.fleet = fleet
+        self.touched, self.left = np.zeros((2, fleet.num_cars), np.bool_)
+        self.driver.begin(fleet, seed)
+
+    def act(self, obs: np.ndarray) -> np.ndarray:
+        infos = self.fleet.batch.infos
+        running = self.fleet.states["lap"] == 1
+        self.touched |= infos["wallContact"] & running
+        self.left |= (infos["offTrack"] < 0.0) & running
+        return self.driver.act(obs)
+
+
+def test_from_anywhere_it_finds_into_the_lap_and_stays_on_the_road(followed):
+    driver = Watched(OptimalDriver(followed[0]))
+    result = evaluate(driver, "track-01", episodes=5, start="random", seed=20)
+    assert (result.laps, result.completion_rate, result.clean_lap_rate) == (5, 1.0, 1.0)
+    assert not driver.touched.any()
+    assert not driver.left.any()
+    reference = find_reference(load_track("track-01"))
+    assert -NOISE <= result.against(reference.lap_time_s).gap_to_optimal < 0.015
+
+
+def test_a_car_without_a_way_is_driven_calmly_until_there_is_one(followed, monkeypatch):
+    asked_s = []
+    monkeypatch.setattr(optimal, "solve_joining", lambda *args: asked_s.append(fleet.states["tick"][0] / 60.0))
+    driver = OptimalDriver(followed[0])
+    fleet = measuring_fleet("track-01", 2)
+    fleet.seed(np.array([3, 4], np.uint64))
+    fleet.reset(start="random")
+    fleet.states["forward_mps"][1] = 1.0  # too slow for the optimiser
+    driver.begin(fleet, 0)
+    touched = np.zeros(2, np.bool_)
+    for _ in range(5 * TICKS_PER_SECOND):
+        fleet.step(driver.act(fleet.batch.obs), autoreset=False)
+        touched |= fleet.batch.infos["wallContact"] | (fleet.batch.infos["offTrack"] < 0.0)
+    assert asked_s[0] == 0.0
+    assert [asked_s.count(second) for second in range(5)] == [1, 2, 2, 2, 2]
+    assert not touched.any()
+    assert (fleet.states["forward_mps"] > 5.0).all()
+
+
+def test_cars_on_the_line_and_elsewhere_do_not_disturb_each_other(followed):
+    """The first car of a mixed fleet does what it does alone."""
+    alone, mixed = OptimalDriver(*followed), OptimalDriver(*followed)
+    one, both = line_up(alone), measuring_fleet("track-01", 2)
+    both.seed(np.arange(2, dtype=np.uint64))
+    both.reset(start="line")
+    both.reset(start="random", mask=np.array([False, True]))
+    mixed.begin(both, 0)
+    for _ in range(12 * TICKS_PER_SECOND):
+        one.step(alone.act(one.batch.obs), autoreset=False)
+        both.step(mixed.act(both.batch.obs), autoreset=False)
+    assert one.states["arc_m"][0] == both.states["arc_m"][0]
+    assert abs(both.states["lateral_m"][1] - both.states["lateral_m"][0]) > 0.0
+
+
+def test_its_plans_are_found_from_the_laps_at_hand(monkeypatch):
+    asked = []
+    monkeypatch.setattr(optimal, "solve_flying", lambda nodes, aims, near: asked.append((aims, near)) or "own flying")
+    monkeypatch.setattr(optimal, "solve_standing", lambda nodes, aims, near: asked.append((aims, near)) or "own")
+    assert solve_followed("nodes", near=("flying", "standing")) == ("own flying", "own")
+    assert solve_followed("nodes") == ("own flying", "own")
+    near = [one for aims, one in asked if aims is FOLLOWER_AIMS]
+    assert near == ["flying", "standing", None, "own flying"]
 
 
 def test_it_wants_one_track():
@@ -101,6 +172,19 @@ def test_it_drives_its_own_plan_within_a_percent(track_id):
     result = evaluate(OptimalDriver(), track_id, episodes=1).against(reference.lap_time_s)
     assert result.clean_lap_rate == 1.0
     assert -NOISE <= result.gap_to_optimal < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("track_id", ["track-01", "track-02", "track-03"])
+def test_from_a_hundred_places_it_comes_round_without_touching_a_wall(track_id):
+    driver = Watched(OptimalDriver())
+    result = evaluate(driver, track_id, episodes=100, start="random")
+    assert np.count_nonzero(driver.touched) <= 2
+    assert result.completion_rate >= 0.98
+    assert result.clean_lap_rate >= 0.98
+    reference = find_reference(load_track(track_id))
+    assert -NOISE <= result.against(reference.lap_time_s).gap_to_optimal < 0.015
 
 
 def grand_circuit() -> Centreline:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -100,8 +101,19 @@ def test_an_older_report_is_replaced_and_other_files_stay(inputs, tmp_path):
     assert (tmp_path / "report.html").read_text(encoding="utf-8") != "old"
 
 
+def test_where_no_report_was_nothing_is_taken_for_a_part_of_one(inputs, tmp_path):
+    (tmp_path / "laps.png").write_text("mine")
+    write_report(*inputs, tmp_path, "casual")
+    assert (tmp_path / "laps.png").read_text() == "mine"
+
+
 def test_every_picture_is_known_to_whoever_cleans_up():
     assert set(LAP_FILES + RUN_FILES + ["deltas.png"]) == set(report.PICTURE_NAMES)
+
+
+def test_every_picture_is_documented():
+    text = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`([\w-]+\.png)`", text)) == set(report.PICTURE_NAMES)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(inputs, tmp_path):

@@ -92,7 +92,7 @@ def test_several_runs_side_by_side(track, comparison):
     assert "median lap, median of 3 33.00 s median lap, worst of 3 34.00 s" in text
     assert "run2: stuck." in text
     assert "The lines below are those of run3, the fastest." in text
-    assert text.count("interquartile mean [95 %]") == 1
+    assert text.count("its 95 % interval") == 1
     # Each run that has a lap is a column, and its losses add up to the whole lap's.
     assert "corner run1 run3 T1" in text
     total = f"+{float(comparison.delta_s[-1]):.2f} s"

@@ -39,19 +39,27 @@ def test_without_a_threshold_nothing_is_reached():
 
 def test_several_runs_end_in_median_worst_and_interquartile_mean():
     table = run_table([racer(1, 30.0, 0.06), racer(2, 34.0, 0.20, completed=0.5), racer(3, 31.0, 0.10)])
-    assert table.num_summary_rows == 3
-    median, worst, mean = table.rows[-3:]
+    assert table.num_summary_rows == 4
+    median, worst, mean, interval = table.rows[-4:]
     assert median == ["median", "", "102 s", "100 %", "87.5 %", "31.00 s", "+10.0 %"]
     assert worst == ["worst", "", "103 s", "50 %", "87.5 %", "34.00 s", "+20.0 %"]
-    assert mean[:3] == ["interquartile mean [95 %]", "", ""]
-    assert mean[5] == "31.67 s [30.00, 34.00]"
+    assert mean == ["interquartile mean", "", "", "83.3 %", "87.5 %", "31.67 s", "+12.0 %"]
+    assert interval == [
+        "its 95 % interval",
+        "",
+        "",
+        "50 to 100 %",
+        "87.5 to 87.5 %",
+        "30.00 to 34.00 s",
+        "+6.0 to +20.0 %",
+    ]
     assert run_table([racer(1, 30.0, 0.06), racer(2, 34.0, 0.20, completed=0.5), racer(3, 31.0, 0.10)]) == table
 
 
 def test_a_run_without_a_lap_is_not_passed_over():
     table = run_table([racer(1, 30.0, 0.06), racer(2, None, None, completed=0.0), racer(3, 31.0, 0.10)])
     lap = table.heads.index("median lap")
-    assert [row[lap] for row in table.rows] == ["30.00 s", "–", "31.00 s", "31.00 s", "–", "–"]
+    assert [row[lap] for row in table.rows] == ["30.00 s", "–", "31.00 s", "31.00 s", "–", "–", "–"]
 
 
 def test_nearly_all_is_not_all():

@@ -1,55 +1,40 @@
-"""The transcription: exact for polynomials, and right on roads whose best drive is known."""
+"""The transcription: exact for polynomials, and its derivatives are those that CasADi works out by itself."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
-from hotlap.optimal.collocation import CONTROL_SCALE, DEGREE, STATE_SCALE, Guess, Road, radau_points, solve
+from hotlap.optimal.collocation import CONTROL_SCALE, DEGREE, STATE_SCALE, Program, Road, make_program, radau_points
 from hotlap.optimal.launch import launch
-from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
+from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
 
-from .kernels import CAR, rates_of, sprint_s
+from .kernels import CAR
 
-RADIUS_M, HALF_WIDTH_M = 60.0, 5.0
-
-
-def even_road(length_m: float, count: int, curvature_radpm: float, half_width_m: float) -> Road:
-    """A road that is everywhere the same."""
-    edges_m = np.linspace(0.0, length_m, count + 1)
-    half = np.full((count, DEGREE), half_width_m)
-    return Road(edges_m[:-1], np.diff(edges_m), np.full((count, DEGREE), curvature_radpm), half, half.copy())
+COUNT = 9
+NOTHING = ca.DM(0, 1)
 
 
-def even_guess(count: int, speed_mps: float, curvature_radpm: float, throttle: float = 0.3) -> Guess:
-    """The centreline at one speed."""
-    states, controls = np.zeros((count, DEGREE, NUM_STATES)), np.zeros((count, NUM_CONTROLS))
-    states[..., State.FORWARD], states[..., State.YAW] = speed_mps, speed_mps * curvature_radpm
-    states[..., State.STEER] = -8.0 * curvature_radpm
-    states[..., State.THROTTLE] = controls[:, Control.THROTTLE] = throttle
-    return Guess(states, controls)
+def winding_road() -> Road:
+    rng = np.random.default_rng(3)
+    lengths_m = rng.uniform(3.0, 6.0, COUNT)
+    starts_m = np.concatenate([[0.0], np.cumsum(lengths_m)[:-1]])
+    half_m = np.full((COUNT, DEGREE), 5.0)
+    return Road(starts_m, lengths_m, rng.normal(0.0, 0.02, (COUNT, DEGREE)), half_m, half_m)
 
 
-def steady_limit_mps(radius_m: float) -> float:
-    """Highest speed at which the simulator's car can circle: the best of all the angles it may slide at."""
+def some_drive() -> np.ndarray:
+    """Scaled variables of no drive in particular, but with the car going forwards."""
+    rng = np.random.default_rng(4)
+    size = COUNT * (DEGREE * NUM_STATES + NUM_CONTROLS)
+    x = rng.uniform(-0.3, 0.3, size)
+    x[State.FORWARD : COUNT * DEGREE * NUM_STATES : NUM_STATES] = rng.uniform(0.4, 1.0, COUNT * DEGREE)
+    return x
 
-    def balance(unknown: np.ndarray, slide_rad: float) -> np.ndarray:
-        speed, steer, throttle, shift_kn = unknown
-        body = [speed * np.cos(slide_rad), speed * np.sin(slide_rad), speed / radius_m, steer, throttle, 0.0]
-        rates = rates_of(np.array([[*body, 1e3 * shift_kn]]), np.array([[steer, throttle, 0.0]]))[0]
-        return rates[[0, 1, 2, 6]] * [1.0, 1.0, 1.0, 1e-4]
 
-    best, unknown = 0.0, np.array([20.0, -0.3, 0.2, 0.0])
-    for slide_rad in np.linspace(0.0, -0.16, 81):
-        for _ in range(12):
-            miss = balance(unknown, slide_rad)
-            slope = np.empty((4, 4))
-            for k, step in enumerate((0.02, 1e-3, 1e-3, 5e-3)):
-                moved = unknown.copy()
-                moved[k] += step
-                slope[:, k] = (balance(moved, slide_rad) - miss) / step
-            unknown = unknown - np.clip(np.linalg.solve(slope, miss), -0.5, 0.5)
-        if np.abs(balance(unknown, slide_rad)).max() < 1e-3 and abs(unknown[1]) <= 1.0 and 0.0 <= unknown[2] <= 1.0:
-            best = max(best, float(unknown[0]))
-    return best
+@pytest.fixture(params=["flying", "flying, slip limited", "from a start", "from a start, slip limited"])
+def program(request) -> Program:
+    start = launch(CAR).state if "start" in request.param else None
+    return make_program(winding_road(), CAR, start, has_slip_limit="slip" in request.param)
 
 
 def test_the_points_differentiate_and_integrate_polynomials_exactly():
@@ -64,69 +49,68 @@ def test_the_points_differentiate_and_integrate_polynomials_exactly():
     assert weights @ tau ** (2 * DEGREE - 1) != pytest.approx(1.0 / (2 * DEGREE), abs=1e-4)
 
 
-@pytest.mark.timeout(60)
-def test_on_a_circle_the_best_lap_is_the_inner_edge_at_the_limit_of_grip():
-    count = 40
-    road = even_road(2.0 * np.pi * RADIUS_M, count, 1.0 / RADIUS_M, HALF_WIDTH_M)
-    found = solve(road, even_guess(count, 22.0, 1.0 / RADIUS_M), CAR)
-    assert found.is_solved
-    inner_m = RADIUS_M - HALF_WIDTH_M
-    limit_mps = steady_limit_mps(inner_m)
-    assert 25.0 < limit_mps < np.sqrt(CAR.friction * 1.02 * 9.81 * inner_m)  # no more than the tyres could ever give
-    assert found.time_s == pytest.approx(2.0 * np.pi * inner_m / limit_mps, rel=1e-3)
-    np.testing.assert_allclose(found.states[..., State.LATERAL], HALF_WIDTH_M, atol=0.02)
-    assert found.times_s.sum() == pytest.approx(found.time_s)
-
-
-@pytest.mark.timeout(60)
-def test_a_sprint_takes_as_long_as_full_throttle_in_the_simulator():
-    start, count, length_m = launch(CAR), 30, 400.0
-    road = even_road(length_m, count, 0.0, HALF_WIDTH_M)
-    found = solve(road, even_guess(count, 25.0, 0.0, throttle=0.9), CAR, start=start.state)
-    assert found.is_solved
-    assert found.time_s == pytest.approx(sprint_s(start.state[State.FORWARD :], length_m), rel=1e-3)
-    assert found.controls[:-1, Control.THROTTLE].min() > 0.95
-    assert np.abs(found.states[..., State.LATERAL]).max() < 0.5
-
-
-@pytest.mark.timeout(60)
-def test_what_is_kept_in_hand_is_kept_and_costs_time():
-    count, curvature = 40, 1.0 / RADIUS_M
-    road = even_road(2.0 * np.pi * RADIUS_M, count, curvature, HALF_WIDTH_M)
-    times_s = [solve(road, even_guess(count, 22.0, curvature), CAR, most_slip=slip).time_s for slip in (None, 0.5)]
-    assert times_s[1] > 1.01 * times_s[0]
-
-
-@pytest.mark.timeout(60)
-def test_the_wheel_turns_no_faster_than_its_share():
-    """A narrow slalom: the road swings from side to side as fast as a hand can follow."""
-    count, length_m = 72, 240.0
-    road = even_road(length_m, count, 0.0, 0.3)
-    at_m = (road.starts_m + 0.5 * road.lengths_m)[:, None] + np.zeros((1, DEGREE))
-    road.curvature_radpm[:] = 0.03 * np.sin(2.0 * np.pi * at_m / 40.0)
-    times_s = []
-    for share in (1.0, 0.4):
-        found = solve(road, even_guess(count, 18.0, 0.0), CAR, steering_share=share)
-        assert found.is_solved
-        rates = np.abs(found.controls[:, Control.STEER_RATE])
-        assert rates.max() == pytest.approx(share * CAR.steering_rate_per_s, rel=1e-3)
-        times_s.append(found.time_s)
-    assert times_s[1] > times_s[0]
-
-
-@pytest.mark.timeout(60)
-def test_a_bend_that_comes_too_soon_is_reported_not_solved():
-    """60 m/s, 20 m before a bend of 10 m radius."""
-    count = 20
-    road = even_road(60.0, count, 0.0, 3.0)
-    road.curvature_radpm[7:] = 0.1
-    start = np.zeros(NUM_STATES)
-    start[State.FORWARD] = 60.0
-    found = solve(road, even_guess(count, 30.0, 0.0), CAR, start=start, max_iterations=100)
-    assert not found.is_solved
-    assert found.status in {"Infeasible_Problem_Detected", "Maximum_Iterations_Exceeded", "Restoration_Failed"}
-
-
 def test_scales_match_the_states_and_controls():
     assert STATE_SCALE.shape == (NUM_STATES,)
     assert CONTROL_SCALE.shape == (NUM_CONTROLS,)
+
+
+def test_the_gradient_is_that_of_the_cost(program):
+    x = some_drive()
+    expected = ca.Function("f", [program.variables], [program.cost_s, ca.gradient(program.cost_s, program.variables)])
+    cost, gradient = program.derivatives["grad_f"](x, NOTHING)
+    assert gradient.is_dense()
+    np.testing.assert_allclose(np.array(cost), np.array(expected(x)[0]), rtol=1e-12)
+    np.testing.assert_allclose(np.array(gradient), np.array(expected(x)[1]), atol=1e-12)
+
+
+def test_the_jacobian_is_that_of_the_constraints(program):
+    x = some_drive()
+    jacobian = ca.jacobian(program.constraints, program.variables)
+    expected = ca.Function("g", [program.variables], [program.constraints, jacobian])(x)
+    values, found = program.derivatives["jac_g"](x, NOTHING)
+    np.testing.assert_allclose(np.array(values), np.array(expected[0]), atol=1e-12)
+    np.testing.assert_allclose(np.array(found), np.array(expected[1]), atol=1e-11)
+    assert np.abs(np.array(found)).max(axis=1).min() > 0.0  # no row is empty
+
+
+def test_the_hessian_is_that_of_both_weighted_and_its_upper_half_alone(program):
+    x, weight = some_drive(), np.random.default_rng(5).normal(size=program.constraints.shape[0])
+    lagrangian = 1.7 * program.cost_s + ca.dot(ca.DM(weight), program.constraints)
+    whole, _ = ca.hessian(lagrangian, program.variables)
+    expected = np.triu(np.array(ca.Function("l", [program.variables], [whole])(x)))
+    found = program.derivatives["hess_lag"](x, NOTHING, 1.7, weight)
+    np.testing.assert_allclose(np.array(found), expected, atol=1e-10)
+
+
+def test_the_times_of_the_intervals_are_the_cost_without_the_smoothing():
+    road, x = winding_road(), some_drive()
+    x[-COUNT * NUM_CONTROLS :] = 0.25  # controls that never change cost nothing
+    for start in (None, launch(CAR).state):
+        program = make_program(road, CAR, start, has_slip_limit=False)
+        cost, _ = program.derivatives["grad_f"](x, NOTHING)
+        times_s = np.array(program.times(x)).ravel()
+        assert times_s.shape == (COUNT,)
+        assert times_s.sum() == pytest.approx(float(cost), rel=1e-12)
+    # At one speed along the centreline an interval takes its length over the speed.
+    x[: COUNT * DEGREE * NUM_STATES] = np.tile(np.eye(NUM_STATES)[State.FORWARD] * 0.5, COUNT * DEGREE)
+    np.testing.assert_allclose(np.array(program.times(x)).ravel(), road.lengths_m / (0.5 * STATE_SCALE[State.FORWARD]))
+
+
+def test_a_drive_that_obeys_the_equations_leaves_no_defects():
+    """The start's own state, wheel and pedals still: only what the equations say changes, and by as much."""
+    start = launch(CAR).state
+    road = winding_road()
+    road.curvature_radpm[:] = 0.0
+    program = make_program(road, CAR, start, has_slip_limit=False)
+    controls = np.tile([0.0, 1.0, 0.0], COUNT)
+    x = np.concatenate([np.tile(start / STATE_SCALE, COUNT * DEGREE), controls])
+    values, _ = program.derivatives["jac_g"](x, NOTHING)
+    defects = np.array(values).ravel()[: COUNT * DEGREE * NUM_STATES].reshape(COUNT, DEGREE, NUM_STATES)
+    control = np.zeros(NUM_CONTROLS)
+    control[Control.THROTTLE] = 1.0
+    state, command = ca.SX.sym("x", NUM_STATES), ca.SX.sym("u", NUM_CONTROLS)
+    now = motion(state, command, ca.SX(0.0), CAR)
+    per_metre = np.array(ca.Function("f", [state, command], [now.rates / now.progress_mps])(start, control)).ravel()
+    # The state stands still, so all that is left over is what it should have changed by.
+    expected = -road.lengths_m[:, None, None] * per_metre / STATE_SCALE
+    np.testing.assert_allclose(defects, np.broadcast_to(expected, defects.shape), atol=1e-12)

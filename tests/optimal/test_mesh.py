@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.optimal.mesh import along_track, cut, first_guess, guess_speed, lay_road, points_of, transfer
+from hotlap.optimal.mesh import along_track, cut, cut_evenly, first_guess, guess_speed, lay_road, points_of, transfer
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
 from hotlap.optimal.store import find_reference
 from hotlap.tracks.registry import list_tracks, load_track
@@ -30,6 +30,13 @@ def test_a_cut_covers_the_lap_in_pieces_of_equal_time(interval_s, from_m):
 
 def test_a_short_track_still_has_pieces():
     assert len(cut(NODES, SPEED_MPS, 1e3)) == 9
+
+
+def test_a_piece_is_cut_by_its_own_clock():
+    arc_m, clock_s = np.array([100.0, 140.0, 150.0]), np.array([0.0, 2.0, 4.0])
+    edges_m = cut_evenly(arc_m, clock_s, 0.25, 1.0)
+    assert (edges_m[0], edges_m[-1], len(edges_m)) == (120.0, 150.0, 13)
+    np.testing.assert_allclose(np.diff(edges_m), [5.0] * 4 + [1.25] * 8)
 
 
 def test_points_lie_in_their_intervals_and_the_last_is_the_end():
@@ -77,7 +84,9 @@ def test_a_transfer_to_the_same_mesh_changes_nothing():
     rng = np.random.default_rng(0)
     states = rng.normal(size=(len(edges_m) - 1, 3, NUM_STATES))
     controls = rng.normal(size=(len(edges_m) - 1, NUM_CONTROLS))
-    moved = transfer(edges_m, states, controls, edges_m)
+    moved = transfer(
+        points_of(edges_m).ravel(), states.reshape(-1, NUM_STATES), np.repeat(controls, 3, axis=0), edges_m
+    )
     np.testing.assert_allclose(moved.states, states)
     np.testing.assert_array_equal(moved.controls, controls)
 
@@ -86,7 +95,8 @@ def test_a_transfer_keeps_what_is_linear_and_takes_controls_from_where_they_were
     coarse_m, fine_m = cut(NODES, SPEED_MPS, 0.2), cut(NODES, SPEED_MPS, 0.07)
     states = np.repeat(points_of(coarse_m)[..., None], NUM_STATES, axis=-1)
     controls = np.repeat(coarse_m[:-1, None], NUM_CONTROLS, axis=1)
-    moved = transfer(coarse_m, states, controls, fine_m)
+    arc_m = points_of(coarse_m).ravel()
+    moved = transfer(arc_m, states.reshape(-1, NUM_STATES), np.repeat(controls, 3, axis=0), fine_m)
     inside = points_of(fine_m) >= points_of(coarse_m)[0, 0]
     np.testing.assert_allclose(moved.states[..., 0][inside], points_of(fine_m)[inside])
     middle_m = 0.5 * (fine_m[:-1] + fine_m[1:])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hotlap.optimal.lap import Plan
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
+from hotlap.optimal.plan import Plan
 from hotlap.optimal.raceline import SPACING_M, raceline_of
 from hotlap.optimal.store import find_reference
 from hotlap.tracks.geometry import Centreline, build_nodes
@@ -30,7 +30,7 @@ def test_an_offset_lap_of_a_circle():
     arc_m = np.linspace(0.0, nodes.length_m, 301)[1:]
     states = np.zeros((300, NUM_STATES))
     states[:, State.LATERAL], states[:, State.FORWARD] = 5.0, 19.0
-    line = raceline_of(Plan(arc_m, states, np.zeros((300, NUM_CONTROLS)), 0.0, 0.0, 0.0), nodes)
+    line = raceline_of(Plan(arc_m, states, np.zeros((300, NUM_CONTROLS)), 0.0, 0.0), nodes)
     np.testing.assert_allclose(np.hypot(line.x_m, line.y_m), 95.0, atol=0.02)
     np.testing.assert_allclose(line.kappa_radpm, 1.0 / 95.0, rtol=5e-3)
     np.testing.assert_allclose(line.vx_mps, 19.0)
@@ -46,7 +46,7 @@ def test_sliding_counts_as_speed_and_course():
     states = np.zeros((500, NUM_STATES))
     states[:, State.FORWARD], states[:, State.LEFT] = 20.0, -2.0
     states[:, State.HEADING] = np.arctan2(2.0, 20.0)  # the nose points inwards by as much as the car slides out
-    line = raceline_of(Plan(arc_m, states, np.zeros((500, NUM_CONTROLS)), 0.0, 0.0, 0.0), nodes)
+    line = raceline_of(Plan(arc_m, states, np.zeros((500, NUM_CONTROLS)), 0.0, 0.0), nodes)
     np.testing.assert_allclose(line.vx_mps, np.hypot(20.0, 2.0))
     at_m = np.arange(len(line.x_m)) * SPACING_M
     road = np.arctan2(along_track(nodes.tangent_y, nodes, at_m), along_track(nodes.tangent_x, nodes, at_m))

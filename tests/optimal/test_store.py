@@ -45,10 +45,16 @@ def test_a_kept_lap_comes_back(mine, solved, cache):
     assert path.parent == solved_folder() == cache / "optimal"
     found = find_reference(mine)
     assert (found.lap_time_s, found.standing_lap_time_s, found.mesh_change) == (12.345678, 15.5, 1e-4)
+    assert found.standing_mesh_change is None  # nobody said
     for column in fields(solved.raceline):
         if column.name != "comment":
             kept, given = getattr(found.raceline, column.name), getattr(solved.raceline, column.name)
             np.testing.assert_allclose(kept, given, atol=1e-5)
+
+
+def test_the_standing_laps_mesh_is_kept_where_it_is_known(mine, solved):
+    keep_reference(mine, replace(solved, standing_mesh_change=2e-4))
+    assert find_reference(mine).standing_mesh_change == 2e-4
 
 
 def test_another_road_of_the_same_name_is_not_measured_by_it(mine, solved):
@@ -89,9 +95,10 @@ def comment_changed(text: str, change) -> str:
         lambda text: comment_changed(text, lambda about: about.pop("lap_time_s")),
         lambda text: comment_changed(text, lambda about: about.update(lap_time_s="soon")),
         lambda text: comment_changed(text, lambda about: about.update(lap_time_s=None)),
+        lambda text: comment_changed(text, lambda about: about.update(standing_mesh_change="fine")),
         lambda text: comment_changed(text, lambda about: about.pop("road")),
     ],
-    ids=["empty", "cut", "no json", "no table", "no time", "a word", "null", "no road"],
+    ids=["empty", "cut", "no json", "no table", "no time", "a word", "null", "a wordy mesh", "no road"],
 )
 def test_a_damaged_file_is_as_good_as_none(mine, solved, damage):
     path = keep_reference(mine, solved)

@@ -9,7 +9,7 @@ from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from hotlap.errors import TrainingError
+from hotlap.errors import ConfigError, TrainingError
 from hotlap.training.algorithms import RATE_STEP, HotlapA2C, HotlapPPO, HotlapSAC, build_model
 from hotlap.training.worlds import Worlds
 from tiny_runs import tiny_config
@@ -234,14 +234,8 @@ def test_episodes_are_averaged_over_a_hundred_or_one_of_each_environment():
     assert build(num_envs=128, ppo={"n_steps": 2})._stats_window_size == 128
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("CnnPolicy", "ppo cannot learn in Pendulum-v1 with these settings: "),
-        ("MultiInputPolicy", "MultiInputPolicy does not suit the observations of Pendulum-v1"),
-    ],
-)
-def test_a_policy_that_does_not_suit_the_observations_is_refused_in_one_line(kind, words):
-    with pytest.raises(TrainingError, match=words) as caught:
+@pytest.mark.parametrize("kind", ["CnnPolicy", "MultiInputPolicy"])
+def test_a_policy_that_does_not_suit_the_observations_is_refused_in_one_line(kind):
+    with pytest.raises(ConfigError, match=f"{kind} does not suit observations") as caught:
         build(policy={"kind": kind, "net_arch": [8]})
     assert "\n" not in str(caught.value)

@@ -38,6 +38,29 @@ def bench_sim(
     )
 
 
+@bench_app.command("train")
+def bench_train(
+    num_envs: NumEnvs = 512,
+    rollouts: Annotated[int, typer.Option(help="Rollouts to measure, after one that warms up.")] = 20,
+    single_rollouts: Annotated[int, typer.Option(help="The same for the one environment beside it.")] = 3,
+    track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
+    as_json: Json = False,
+) -> None:
+    """Decisions a second through learning: PPO over many cars, and over one as anyone would begin.
+
+    Example: hotlap bench train --json
+    """
+    from hotlap.training.speed import measure_training
+
+    result = measure_training(num_envs, rollouts, single_rollouts, track)
+    if as_json:
+        print_json(result.as_dict())
+        return
+    memory = "" if result.peak_memory_mb is None else f", {result.peak_memory_mb:,.0f} MB at most"
+    print(f"{result.num_envs} cars: {result.decisions_per_sec:,.0f} decisions/s, learning included{memory}")
+    print(f"one car: {result.single_decisions_per_sec:,.0f} decisions/s; {result.ratio:.1f} times fewer")
+
+
 @bench_app.command("peers")
 def bench_peers(
     num_envs: NumEnvs = 1024,

@@ -2,11 +2,15 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hotlap.cli.output import print_json, seconds, writable
+
+if TYPE_CHECKING:
+    from hotlap.optimal.plan import Plan
+    from hotlap.tracks.registry import Track
 
 
 def optimal(
@@ -28,18 +32,19 @@ def optimal(
     place = writable(png) if png else None
     began = time.perf_counter()
     reference = None if fresh else find_reference(track)
-    status = "known"
+    status, laps = "known", None
     if reference is None:
         try:
-            from hotlap.optimal.solving import solve_reference
+            from hotlap.optimal.solving import reference_of, solve_laps
         except ImportError:
             raise OptimalError("solving needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
         typer.echo(f"solving {track_id}: flying lap, then standing lap…", err=True)
-        reference = solve_reference(track)
+        laps = solve_laps(track)
+        reference = reference_of(track, *laps)
         keep_reference(track, reference)
         status = "solved"
     solve_sec = time.perf_counter() - began
-    replayed_s = _replay(track_id) if replay else None
+    replayed_s = _replay(track, laps) if replay else None
     if place:
         from hotlap.tracks.pictures import draw_track
 
@@ -61,6 +66,7 @@ def optimal(
                 "status": status,
                 "solve_sec": solve_sec,
                 "mesh_change": reference.mesh_change,
+                "standing_mesh_change": reference.standing_mesh_change,
                 "png": str(place) if place else None,
             }
         )
@@ -74,10 +80,18 @@ def optimal(
         print(f"picture: {place}")
 
 
-def _replay(track_id: str) -> float | None:
-    """The optimal driver's clean flying lap in the simulator; None where it did not do one."""
+def _replay(track: "Track", laps: "tuple[Plan, Plan] | None") -> float | None:
+    """The optimal driver's clean flying lap in the simulator; None where it did not do one.
+
+    Its own plans are found from the laps just solved, if there are any.
+    """
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.laps import evaluate
 
     typer.echo("driving it in the simulator…", err=True)
-    return evaluate(make_driver("optimal"), track_id, episodes=1).mean_lap_time_sec
+    if laps is None:
+        return evaluate(make_driver("optimal"), track.track_id, episodes=1).mean_lap_time_sec
+    from hotlap.drivers.optimal import OptimalDriver, solve_followed
+
+    driver = OptimalDriver(*solve_followed(track.nodes, near=laps))
+    return evaluate(driver, track.track_id, episodes=1).mean_lap_time_sec

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
-from hotlap.errors import ConfigError
+from hotlap.errors import ConfigError, DriverError, InputFileError
 
 if TYPE_CHECKING:
     from hotlap.evaluation.comparison import Comparison
@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Show how a run learned and how it drives, runs side by side, or where a driver loses time, as one page.
 
-    A run may still be in progress. A driver is a model file, casual or optimal; casual and optimal need --out.
+    A run may still be in progress. A driver is a model file, casual or optimal, and needs --out.
 
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
     """
@@ -147,11 +147,12 @@ def _report_driver(driver: str, out: Path | None, track: str | None, seed: int, 
     from hotlap.optimal.store import find_reference
     from hotlap.tracks.registry import load_track
 
+    own_track = _find_own_track(driver)
     if out is None:
         raise ConfigError(f"--out: the report on {driver:.80} needs a folder. Name one.")
     writable(out / PAGE_NAME)
     who = make_driver(driver)
-    track_id = track if track is not None else _own_track(driver)
+    track_id = own_track if track is None else track
     about = load_track(track_id)
     reference = find_reference(about)
     if reference is None:
@@ -173,14 +174,19 @@ def _report_driver(driver: str, out: Path | None, track: str | None, seed: int, 
     print(f"page: {page}")
 
 
-def _own_track(driver: str) -> str:
-    """The track a model was trained on; for the built-in drivers the default one."""
+def _find_own_track(driver: str) -> str:
+    """The track a model was trained on, for the built-in drivers the default one; who is not known is refused."""
     from hotlap.cli.evaluate import BUILT_IN
     from hotlap.drivers.model_files import find_model, read_model
     from hotlap.envs.racer import DEFAULT_TRACK
 
-    own = None if driver in BUILT_IN else read_model(find_model(driver)).card.track
-    return own or DEFAULT_TRACK
+    if driver in BUILT_IN:
+        return DEFAULT_TRACK
+    try:
+        path = find_model(driver)
+    except InputFileError as error:
+        raise DriverError(f"driver {error} Built in: {', '.join(BUILT_IN)}.") from None
+    return read_model(path).card.track or DEFAULT_TRACK
 
 
 def _lap_figures(result: "Comparison") -> dict[str, Any]:

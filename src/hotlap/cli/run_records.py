@@ -62,7 +62,7 @@ def _reward_threshold(env_id: str) -> float | None:
     """From which mean return the environment counts as solved; None also where it is not installed here."""
     try:
         threshold = gym.spec(env_id).reward_threshold
-    except (gym.error.Error, ImportError):
+    except gym.error.Error:
         return None
     return None if threshold is None else float(threshold)
 

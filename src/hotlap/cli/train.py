@@ -1,5 +1,7 @@
 """`hotlap train` and `hotlap resume`: start or go on with a run, and say what came of it."""
 
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +41,9 @@ def train(
     bridge_url: Annotated[
         str | None, typer.Option(help="Drive the cars behind a bridge, e.g. ws://127.0.0.1:9876.")
     ] = None,
+    with_report: Annotated[
+        bool, typer.Option("--report", help="End with a page of pictures (`hotlap report`).")
+    ] = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -65,6 +70,16 @@ def train(
         from hotlap.training.trainer import Trainer
 
         _follow(Trainer(config, folder), None, lambda: create_run(config, run_name, overwrite), quiet, as_json)
+        if with_report:
+            _write_report(folder)
+
+
+def _write_report(folder: "RunFolder") -> None:
+    """The run's page; what there is to say about it goes to stderr, since stdout may have ended with the results."""
+    from hotlap.cli.report import report
+
+    with contextlib.redirect_stdout(sys.stderr):
+        report([str(folder.path)])
 
 
 def _place(env: str | None, track: str | None, bridge_url: str | None) -> dict[str, str | None]:

@@ -104,11 +104,12 @@ def _draw_drives(drives: Sequence[Drive], track: Track) -> tuple[list[Picture], 
 def _write(folder: Path, page: str, pictures: Sequence[Picture]) -> Path:
     """Put a page and its pictures into a folder, each whole or not at all.
 
-    The page carries its pictures inside, so it can be sent alone. Pictures of an older report that this one does not
-    have would be taken for part of it, so they go.
+    The page carries its pictures inside, so it can be sent alone. Pictures of the report that stood there before would
+    be taken for part of this one, so they go.
     """
     drafts = folder / f".report.{os.getpid()}.tmp"
     names = [picture.file_name for picture in pictures]
+    stale = set(PICTURE_NAMES) - set(names) if (folder / PAGE_NAME).is_file() else set()
     with _writing(folder):
         try:
             drafts.mkdir(exist_ok=True)
@@ -117,7 +118,7 @@ def _write(folder: Path, page: str, pictures: Sequence[Picture]) -> Path:
             (drafts / PAGE_NAME).write_text(page, encoding="utf-8", newline="\n")
             for name in (*names, PAGE_NAME):
                 (drafts / name).replace(folder / name)
-            for name in set(PICTURE_NAMES) - set(names):
+            for name in stale:
                 (folder / name).unlink(missing_ok=True)
         finally:
             shutil.rmtree(drafts, ignore_errors=True)

@@ -26,7 +26,7 @@ _ABOUT_RUNS = (
 )
 _ABOUT_SEEDS = (
     " A run that lacks a figure counts as the worst. The interquartile mean leaves out the best and the worst quarter "
-    "of the runs; in brackets its 95 % bootstrap interval, from three runs up."
+    "of the runs; its interval is found by drawing them again and again (bootstrap), from three runs up."
 )
 
 
@@ -148,7 +148,7 @@ def _figures_of_seeds(group: RunGroup) -> list[tuple[str, str]]:
     table = run_table(group.runs)
     heads = [head for head in table.heads if head in ("median lap", "gap to optimum", "return")]
     heads += [head for head in table.heads if head.startswith("time to ")]
-    median, worst, _ = table.rows[-table.num_summary_rows :]
+    median, worst = table.rows[len(group.runs) : len(group.runs) + 2]
     return [
         (escape(f"{head}, {row[0]} of {len(group.runs)}"), row[table.heads.index(head)])
         for head in heads[:2]

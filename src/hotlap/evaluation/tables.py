@@ -42,13 +42,12 @@ def run_table(records: Sequence[RunRecord]) -> Table:
         return Table(["seed", *(column.head for column in columns)], rows)
     rng = np.random.default_rng(_SEED)
     summaries = [_summary(column, records, rng) for column in columns]
+    pairs = list(zip(columns, summaries, strict=True))
     together = [
-        ["median", *(_cell(c, s.median if s else None, "") for c, s in zip(columns, summaries, strict=True))],
-        ["worst", *(_cell(c, s.worst if s else None, "") for c, s in zip(columns, summaries, strict=True))],
-        [
-            f"interquartile mean [{100.0 * CONFIDENCE:.0f} %]",
-            *(_mean_cell(c, s) for c, s in zip(columns, summaries, strict=True)),
-        ],
+        ["median", *(_cell(column, summary.median if summary else None, "") for column, summary in pairs)],
+        ["worst", *(_cell(column, summary.worst if summary else None, "") for column, summary in pairs)],
+        ["interquartile mean", *(_mean_cell(column, summary) for column, summary in pairs)],
+        [f"its {100.0 * CONFIDENCE:.0f} % interval", *(_interval_cell(column, summary) for column, summary in pairs)],
     ]
     return Table(["seed", *(column.head for column in columns)], rows + together, len(together))
 
@@ -135,19 +134,16 @@ def _summary(column: Column, records: Sequence[RunRecord], rng: np.random.Genera
 
 
 def _mean_cell(column: Column, summary: Summary | None) -> str:
+    return _cell(column, summary.interquartile_mean) if summary and column.has_mean else ""
+
+
+def _interval_cell(column: Column, summary: Summary | None) -> str:
     if summary is None or not column.has_mean:
         return ""
-    if summary.interquartile_mean is None:
-        return DASH
-    text = column.show(summary.interquartile_mean)
     if summary.interval is None:
-        return text
-    return f"{text} [{', '.join(_bare(column.show(end)) for end in summary.interval)}]"
-
-
-def _bare(text: str) -> str:
-    """A figure without its unit."""
-    return text.split(" ")[0]
+        return DASH
+    low, high = (column.show(end) for end in summary.interval)
+    return f"{low.split(' ')[0]} to {high}"  # the unit once
 
 
 def to_markdown(table: Table) -> str:

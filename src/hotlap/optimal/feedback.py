@@ -6,9 +6,9 @@ import casadi as ca
 import numpy as np
 
 from hotlap.optimal.collocation import Floats
-from hotlap.optimal.lap import Plan
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
+from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
 
@@ -17,7 +17,7 @@ _STATE_COST = np.zeros(NUM_STATES)
 _STATE_COST[[State.LATERAL, State.HEADING, State.FORWARD]] = 1.0 / np.array([0.3, 0.1, 1.0]) ** 2
 _STATE_COST[[State.LEFT, State.YAW]] = 1.0 / np.array([1.0, 0.4]) ** 2
 _CONTROL_COST = np.zeros(NUM_CONTROLS)
-_CONTROL_COST[[Control.STEER_RATE, Control.THROTTLE, Control.BRAKE]] = 1.0 / np.array([3.0, 0.7, 0.4]) ** 2
+_CONTROL_COST[[Control.STEER_RATE, Control.THROTTLE, Control.BRAKE]] = 1.0 / np.array([6.0, 0.7, 0.4]) ** 2
 _LAPS_BACK = 2
 
 

@@ -28,11 +28,15 @@ def guess_speed(nodes: RibbonNodes, car: CarParameters) -> Floats:
 
 def cut(nodes: RibbonNodes, speed_mps: Floats, interval_s: float, from_m: float = 0.0) -> Floats:
     """Interval edges (m) from `from_m` to the end of the lap, each about `interval_s` of driving apart."""
-    edges_m = np.arange(nodes.num_nodes + 1) * nodes.step_m
+    edges_m: Floats = np.arange(nodes.num_nodes + 1, dtype=np.float64) * nodes.step_m
     clock_s = np.concatenate([[0.0], np.cumsum(nodes.step_m / speed_mps)])
-    begin_s = float(np.interp(from_m, edges_m, clock_s))
-    count = max(8, int(np.ceil((clock_s[-1] - begin_s) / interval_s)))
-    cuts: Floats = np.interp(np.linspace(begin_s, clock_s[-1], count + 1), clock_s, edges_m)
+    return cut_evenly(edges_m, clock_s, interval_s, float(np.interp(from_m, edges_m, clock_s)))
+
+
+def cut_evenly(arc_m: Floats, clock_s: Floats, interval_s: float, from_s: float) -> Floats:
+    """Edges (m) of at least eight intervals from when the clock says `from_s` to its end, about `interval_s` apart."""
+    count = max(8, int(np.ceil((clock_s[-1] - from_s) / interval_s)))
+    cuts: Floats = np.interp(np.linspace(from_s, clock_s[-1], count + 1), clock_s, arc_m)
     return cuts
 
 
@@ -79,11 +83,10 @@ def first_guess(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, speed_m
     return Guess(states, controls)
 
 
-def transfer(edges_m: Floats, states: Floats, controls: Floats, finer_m: Floats) -> Guess:
-    """A solution on one mesh as the guess for another of the same lap."""
-    have_m, want_m = points_of(edges_m).ravel(), points_of(finer_m)
-    flat = states.reshape(-1, NUM_STATES)
-    moved = np.stack([np.interp(want_m, have_m, flat[:, k]) for k in range(NUM_STATES)], axis=-1)
-    middle_m = 0.5 * (finer_m[:-1] + finer_m[1:])
-    interval = np.clip(np.searchsorted(edges_m, middle_m, side="right") - 1, 0, len(controls) - 1)
-    return Guess(moved, controls[interval])
+def transfer(arc_m: Floats, states: Floats, controls: Floats, edges_m: Floats) -> Guess:
+    """A plan's states (num_points, 9) and controls (num_points, 3) as the guess on another mesh of the same lap."""
+    at_m = points_of(edges_m)
+    moved = np.stack([np.interp(at_m, arc_m, states[:, k]) for k in range(NUM_STATES)], axis=-1)
+    middle_m = 0.5 * (edges_m[:-1] + edges_m[1:])
+    point = np.minimum(np.searchsorted(arc_m, middle_m), len(arc_m) - 1)
+    return Guess(moved, controls[point])

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hotlap.optimal.lap import Plan
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import State
+from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.files import Raceline
 

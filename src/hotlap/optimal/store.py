@@ -19,6 +19,7 @@ from hotlap.tracks.registry import Track
 
 _SHIPPED = Path(str(files("hotlap.optimal"))) / "data"
 _FIGURES = ("lap_time_s", "standing_lap_time_s", "mesh_change")
+_MAYBE = "standing_mesh_change"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Reference:
     lap_time_s: float
     standing_lap_time_s: float
     mesh_change: float  # relative change of the flying lap at the last mesh refinement
+    standing_mesh_change: float | None = None  # the same of the standing lap; the shipped laps do not say
 
 
 def track_digest(nodes: RibbonNodes) -> str:
@@ -51,8 +53,14 @@ def find_reference(track: Track) -> Reference | None:
 def keep_reference(track: Track, reference: Reference, folder: Path | None = None) -> Path:
     """Store a solved lap, by default among those of this machine."""
     chosen = folder or solved_folder()
-    about = {"track": track.track_id, "physics": PHYSICS_VERSION, "road": track_digest(track.nodes)}
+    about: dict[str, str | float] = {
+        "track": track.track_id,
+        "physics": PHYSICS_VERSION,
+        "road": track_digest(track.nodes),
+    }
     about |= {name: round(getattr(reference, name), 6) for name in _FIGURES}
+    if reference.standing_mesh_change is not None:
+        about[_MAYBE] = round(reference.standing_mesh_change, 6)
     line = reference.raceline
     path = chosen / _file_name(track)
     try:
@@ -89,6 +97,8 @@ def _load(path: Path, track: Track) -> Reference | None:
         if about["physics"] != PHYSICS_VERSION or about["road"] != track_digest(track.nodes):
             return None
         figures = {name: float(about[name]) for name in _FIGURES}
+        if _MAYBE in about:
+            figures[_MAYBE] = float(about[_MAYBE])
     except (TrackError, ValueError, TypeError, KeyError):
         # A damaged file in a cache is no news to the user: the lap is solved again.
         return None

@@ -19,6 +19,7 @@ from hotlap.config import as_plain
 from hotlap.drivers.model_files import PolicySettings
 from hotlap.envs.racer import RacerEnv
 from hotlap.errors import ConfigError
+from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.run_config import (
     MAX_STEPS,
     EvaluationSettings,
@@ -35,6 +36,7 @@ BATCHED = PPOSettings(n_steps=64, batch_size=4096, n_epochs=4)
 # What people begin with, and what the library does by itself.
 SINGLE = PPOSettings(n_steps=2048, batch_size=64, n_epochs=10)
 NET_ARCH = (64, 64)
+CHECKPOINT_INTERVAL = 500_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def measure_training(
     batched: PPOSettings = BATCHED,
     single: PPOSettings = SINGLE,
 ) -> TrainingSpeed:
-    """Learn with `num_envs` cars through all that a run has: normalizer, callbacks, metrics, checkpoints; then with one.
+    """Learn with `num_envs` cars through all that a run has, normalizer, callbacks and metrics too; then with one.
 
     Each rate is that of the median rollout with its update; the first one, which warms up, does not count.
     """
@@ -84,7 +86,8 @@ def measure_training(
         policy=PolicySettings(net_arch=NET_ARCH),
         normalize=NormalizeSettings(obs=True, reward=True),
         ppo=batched,
-        evaluation=EvaluationSettings(interval=0),
+        checkpoint=CheckpointConfig(interval=CHECKPOINT_INTERVAL),
+        evaluation=EvaluationSettings(interval=0, final_episodes=1),
     )
     many = num_envs * batched.n_steps / _batched_rollout_s(config, rollouts)
     memory_mb = peak_memory_mb()

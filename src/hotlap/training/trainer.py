@@ -15,6 +15,7 @@ from stable_baselines3.common.utils import set_random_seed
 from hotlap.archive import tensors_digest
 from hotlap.drivers.model_files import POLICY_GROUP, card_of, refuse_foreign
 from hotlap.errors import ModelError, StateError, TrainingError
+from hotlap.sim.batch_cpu import warm_up
 from hotlap.training.algorithms import build_model
 from hotlap.training.callbacks import MetricsCallback, RacerMetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager, save_snapshot
@@ -80,10 +81,12 @@ class Trainer:
         """
         if self.config.device == "cuda" and not torch.cuda.is_available():
             raise TrainingError("--device cuda: torch finds no CUDA here. Use --device cpu.")
-        torch.set_num_threads(self.config.torch_threads)
         # Before anything random exists: a run is a function of its configuration.
         set_random_seed(self.config.seed, using_cuda=self.config.device == "cuda")
         worlds = Worlds(self.config)
+        if in_process(self.config).is_racer:
+            warm_up()  # as its threads start, numba sets the number of torch's too, so that comes after
+        torch.set_num_threads(self.config.torch_threads)
         try:
             session = _Session(self, worlds, checkpoint)
             self._keeper = session.keeper

@@ -1,0 +1,145 @@
+"""The solver: right on roads whose best drive is known, within every limit, and honest when there is no way."""
+
+import numpy as np
+import pytest
+
+from hotlap.optimal.collocation import DEGREE, Guess, Road
+from hotlap.optimal.launch import launch
+from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
+from hotlap.optimal.solver import solve
+
+from .kernels import CAR, rates_of, sprint_s
+
+RADIUS_M, HALF_WIDTH_M = 60.0, 5.0
+
+
+def even_road(length_m: float, count: int, curvature_radpm: float, half_width_m: float) -> Road:
+    """A road that is everywhere the same."""
+    edges_m = np.linspace(0.0, length_m, count + 1)
+    half = np.full((count, DEGREE), half_width_m)
+    return Road(edges_m[:-1], np.diff(edges_m), np.full((count, DEGREE), curvature_radpm), half, half.copy())
+
+
+def even_guess(count: int, speed_mps: float, curvature_radpm: float, throttle: float = 0.3) -> Guess:
+    """The centreline at one speed."""
+    states, controls = np.zeros((count, DEGREE, NUM_STATES)), np.zeros((count, NUM_CONTROLS))
+    states[..., State.FORWARD], states[..., State.YAW] = speed_mps, speed_mps * curvature_radpm
+    states[..., State.STEER] = -8.0 * curvature_radpm
+    states[..., State.THROTTLE] = controls[:, Control.THROTTLE] = throttle
+    return Guess(states, controls)
+
+
+def steady_limit_mps(radius_m: float) -> float:
+    """Highest speed at which the simulator's car can circle: the best of all the angles it may slide at."""
+
+    def balance(unknown: np.ndarray, slide_rad: float) -> np.ndarray:
+        speed, steer, throttle, shift_kn = unknown
+        body = [speed * np.cos(slide_rad), speed * np.sin(slide_rad), speed / radius_m, steer, throttle, 0.0]
+        rates = rates_of(np.array([[*body, 1e3 * shift_kn]]), np.array([[steer, throttle, 0.0]]))[0]
+        return rates[[0, 1, 2, 6]] * [1.0, 1.0, 1.0, 1e-4]
+
+    best, unknown = 0.0, np.array([20.0, -0.3, 0.2, 0.0])
+    for slide_rad in np.linspace(0.0, -0.16, 81):
+        for _ in range(12):
+            miss = balance(unknown, slide_rad)
+            slope = np.empty((4, 4))
+            for k, step in enumerate((0.02, 1e-3, 1e-3, 5e-3)):
+                moved = unknown.copy()
+                moved[k] += step
+                slope[:, k] = (balance(moved, slide_rad) - miss) / step
+            unknown = unknown - np.clip(np.linalg.solve(slope, miss), -0.5, 0.5)
+        if np.abs(balance(unknown, slide_rad)).max() < 1e-3 and abs(unknown[1]) <= 1.0 and 0.0 <= unknown[2] <= 1.0:
+            best = max(best, float(unknown[0]))
+    return best
+
+
+@pytest.mark.timeout(60)
+def test_on_a_circle_the_best_lap_is_the_inner_edge_at_the_limit_of_grip():
+    count = 40
+    road = even_road(2.0 * np.pi * RADIUS_M, count, 1.0 / RADIUS_M, HALF_WIDTH_M)
+    found = solve(road, even_guess(count, 22.0, 1.0 / RADIUS_M), CAR)
+    assert found.is_solved
+    inner_m = RADIUS_M - HALF_WIDTH_M
+    limit_mps = steady_limit_mps(inner_m)
+    assert 25.0 < limit_mps < np.sqrt(CAR.friction * 1.02 * 9.81 * inner_m)  # no more than the tyres could ever give
+    assert found.time_s == pytest.approx(2.0 * np.pi * inner_m / limit_mps, rel=1e-3)
+    np.testing.assert_allclose(found.states[..., State.LATERAL], HALF_WIDTH_M, atol=0.02)
+    assert found.times_s.sum() == pytest.approx(found.time_s)
+
+
+@pytest.mark.timeout(60)
+def test_a_sprint_takes_as_long_as_full_throttle_in_the_simulator():
+    start, count, length_m = launch(CAR), 30, 400.0
+    road = even_road(length_m, count, 0.0, HALF_WIDTH_M)
+    found = solve(road, even_guess(count, 25.0, 0.0, throttle=0.9), CAR, start=start.state)
+    assert found.is_solved
+    assert found.time_s == pytest.approx(sprint_s(start.state[State.FORWARD :], length_m), rel=1e-3)
+    assert found.controls[:-1, Control.THROTTLE].min() > 0.95
+    assert np.abs(found.states[..., State.LATERAL]).max() < 0.5
+
+
+@pytest.mark.timeout(60)
+def test_what_is_kept_in_hand_is_kept_and_costs_time():
+    count, curvature = 40, 1.0 / RADIUS_M
+    road = even_road(2.0 * np.pi * RADIUS_M, count, curvature, HALF_WIDTH_M)
+    times_s = [solve(road, even_guess(count, 22.0, curvature), CAR, most_slip=slip).time_s for slip in (None, 0.5)]
+    assert times_s[1] > 1.01 * times_s[0]
+
+
+@pytest.mark.timeout(60)
+def test_the_wheel_turns_no_faster_than_its_share():
+    """A narrow slalom: the road swings from side to side as fast as a hand can follow."""
+    count, length_m = 72, 240.0
+    road = even_road(length_m, count, 0.0, 0.3)
+    at_m = (road.starts_m + 0.5 * road.lengths_m)[:, None] + np.zeros((1, DEGREE))
+    road.curvature_radpm[:] = 0.03 * np.sin(2.0 * np.pi * at_m / 40.0)
+    times_s = []
+    for share in (1.0, 0.4):
+        found = solve(road, even_guess(count, 18.0, 0.0), CAR, steering_share=share)
+        assert found.is_solved
+        rates = np.abs(found.controls[:, Control.STEER_RATE])
+        assert rates.max() == pytest.approx(share * CAR.steering_rate_per_s, rel=1e-3)
+        times_s.append(found.time_s)
+    assert times_s[1] > times_s[0]
+
+
+@pytest.mark.timeout(60)
+def test_a_bend_that_comes_too_soon_is_reported_not_solved():
+    """60 m/s, 20 m before a bend of 10 m radius."""
+    count = 20
+    road = even_road(60.0, count, 0.0, 3.0)
+    road.curvature_radpm[7:] = 0.1
+    start = np.zeros(NUM_STATES)
+    start[State.FORWARD] = 60.0
+    found = solve(road, even_guess(count, 30.0, 0.0), CAR, start=start, max_iterations=100)
+    assert not found.is_solved
+    assert found.status in {"Infeasible_Problem_Detected", "Maximum_Iterations_Exceeded", "Restoration_Failed"}
+
+
+@pytest.mark.timeout(60)
+def test_it_arrives_as_it_is_told_to():
+    """A sprint that has to end at 20 m/s, two metres to the left."""
+    start, count, length_m = launch(CAR), 40, 300.0
+    road = even_road(length_m, count, 0.0, HALF_WIDTH_M)
+    low, high = np.full(NUM_STATES, -np.inf), np.full(NUM_STATES, np.inf)
+    low[[State.LATERAL, State.FORWARD]] = 1.9, 19.9
+    high[[State.LATERAL, State.FORWARD]] = 2.1, 20.1
+    found = solve(road, even_guess(count, 20.0, 0.0), CAR, start=start.state, end=(low, high))
+    assert found.is_solved
+    end = found.states[-1, -1]
+    assert 1.9 - 1e-6 <= end[State.LATERAL] <= 2.1 + 1e-6
+    assert 19.9 - 1e-6 <= end[State.FORWARD] <= 20.1 + 1e-6
+    # Only the end is held: it goes faster in between and brakes for it.
+    assert found.states[..., State.FORWARD].max() > 30.0
+    assert found.states[..., State.BRAKE].max() > 0.3
+
+
+@pytest.mark.timeout(60)
+def test_from_a_guess_that_is_near_it_finds_the_same_sooner():
+    count, curvature = 40, 1.0 / RADIUS_M
+    road = even_road(2.0 * np.pi * RADIUS_M, count, curvature, HALF_WIDTH_M)
+    cold = solve(road, even_guess(count, 22.0, curvature), CAR)
+    warm = solve(road, Guess(cold.states, cold.controls), CAR, is_near=True)
+    assert warm.is_solved
+    assert warm.time_s == pytest.approx(cold.time_s, rel=1e-5)
+    assert warm.iterations < cold.iterations
