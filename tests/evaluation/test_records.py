@@ -47,6 +47,13 @@ def test_runs_that_differ_in_their_seed_alone_belong_together():
     assert groups[0].label == "PPO"
 
 
+def test_runs_of_the_same_name_are_called_by_their_paths():
+    folders = [Path("a") / "run", Path("b") / "run", Path("c") / "other"]
+    runs = [record(seed, name=folder.name, folder=folder) for seed, folder in enumerate(folders)]
+    [group] = group_runs(runs)
+    assert [run.name for run in group.runs] == [str(folders[0]), str(folders[1]), "other"]
+
+
 @pytest.mark.parametrize(
     "aside",
     [

@@ -9,7 +9,7 @@ from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from hotlap.errors import ConfigError, TrainingError
+from hotlap.errors import ConfigError
 from hotlap.training.algorithms import RATE_STEP, HotlapA2C, HotlapPPO, HotlapSAC, build_model
 from hotlap.training.worlds import Worlds
 from tiny_runs import tiny_config

@@ -1,7 +1,7 @@
 """A training run as reports see it, whoever read its files, and which runs differ in their seed alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +92,15 @@ class RunGroup:
 
 
 def group_runs(records: Sequence[RunRecord]) -> list[RunGroup]:
-    """Runs of the same settings together, in the order in which they were named; what cannot be compared is refused."""
+    """Runs of the same settings together, in the order in which they were named; what cannot be compared is refused.
+
+    Runs whose folders have the same name are called by their paths.
+    """
     _refuse_mixture(records)
+    names = [record.name for record in records]
     found: dict[str, list[RunRecord]] = {}
     for record in records:
+        record = replace(record, name=str(record.folder)) if names.count(record.name) > 1 else record
         found.setdefault(repr((record.algorithm, sorted(_kind(record).items()))), []).append(record)
     groups = [sorted(runs, key=lambda run: run.seed) for runs in found.values()]
     labels = _labels([runs[0] for runs in groups])

@@ -90,7 +90,7 @@ def all_runs(groups: Sequence[RunGroup]) -> list[RunRecord]:
 
 def furthest_step(runs: Sequence[RunRecord]) -> float:
     """Where the axis of steps ends."""
-    return float(max(1, *(run.step for run in runs), 1))
+    return float(max([1, *(run.step for run in runs)]))
 
 
 def describe(run: RunRecord) -> str:
