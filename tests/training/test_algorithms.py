@@ -1,11 +1,14 @@
 """The library's algorithms, to the step: stock bits where budgets agree, and nothing learned from nothing."""
 
 import math
+from collections import deque
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from stable_baselines3 import A2C, PPO, SAC
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
@@ -125,6 +128,26 @@ def test_where_the_budget_is_whole_rollouts_the_bits_are_those_of_the_stock_libr
         theirs.set_logger(Logger(None, []))
         theirs.learn(steps)
         np.testing.assert_array_equal(weights(ours), weights(theirs), err_msg=algo)
+
+
+@pytest.mark.parametrize("algo", OURS)
+def test_episodes_and_successes_are_counted_as_the_library_would(algo):
+    model, rng = build(algo, num_envs=3), np.random.default_rng(0)
+    expected = {"ep_info_buffer": [], "ep_success_buffer": []}
+    model._setup_learn(1)
+    for step in range(20):
+        dones = rng.random(3) < 0.3
+        infos = [{"is_success": True} for _ in dones]
+        for car in np.flatnonzero(dones):
+            infos[car] = {"episode": {"r": float(step), "l": car, "t": 0.0}, "is_success": bool(step % 2)}
+        model._update_info_buffer(infos, dones)
+        twin = SimpleNamespace(**{name: deque() for name in expected})
+        BaseAlgorithm._update_info_buffer(twin, infos, dones)
+        for name, buffer in expected.items():
+            buffer += getattr(twin, name)
+    assert len(expected["ep_info_buffer"]) > 5
+    assert set(expected["ep_success_buffer"]) == {True, False}
+    assert {name: list(getattr(model, name)) for name in expected} == expected
 
 
 # --- what PPO has beyond the library's ---

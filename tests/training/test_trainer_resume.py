@@ -19,6 +19,7 @@ from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.judging import Judge, Judgement
 from hotlap.training.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
+from hotlap.training.vecenv import RacerVecEnv
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,
@@ -137,6 +138,28 @@ def test_every_moment_is_good_for_a_stop(tmp_path, whole, unjudged):
         assert (outcome.results, outcome.step) == (None, stop_at + 1)
         train(config, path, resume=True)
         assert_same_run(path, whole(config), config)
+
+
+def test_a_lap_done_before_the_stop_counts_for_the_episode_that_ends_after_it(tmp_path, unjudged, monkeypatch):
+    """Car 0 is said to finish a lap with the first step of each of its episodes, which have 30."""
+    step_wait = RacerVecEnv.step_wait
+
+    def lapping(self):
+        obs, rewards, dones, infos = step_wait(self)
+        if self._lengths[0] == 1:
+            infos[0] = {"lapTime": 30.0, "lapClean": True, "lap": 2, "stepCount": 1}
+        elif dones[0]:
+            infos[0]["lap"] = 2
+        return obs, rewards, dones, infos
+
+    monkeypatch.setattr(RacerVecEnv, "step_wait", lapping)
+    config = tiny_config()
+    train(config, tmp_path / "whole")
+    assert train(config, tmp_path / "stopped", stop_at=40).step == 41
+    train(config, tmp_path / "stopped", resume=True)
+    expected = read_events(tmp_path / "whole")
+    assert [value for _, value in expected["racer/completion_rate"]] == [1.0, 1.0, 1.0]
+    assert read_events(tmp_path / "stopped") == expected
 
 
 @pytest.mark.parametrize("stop_at", [98, 100])

@@ -102,9 +102,7 @@ class RunKeeper(BaseCallback):
         if self._evaluation_interval and self._evaluated_at != self.num_timesteps:
             self._evaluate()
         if self._is_save_due:
-            # After a rollout cut short by the budget, a longer run goes on from that rollout's beginning instead.
-            is_short = self._learner.is_rollout_short
-            self._save(self._boundary if is_short and self._boundary is not None else self._capture())
+            self._save(self._capture())
 
     # --- how ---
 
@@ -126,7 +124,10 @@ class RunKeeper(BaseCallback):
         return is_due_within or (is_cheap and learner.rollout_steps >= STEPS_WORTH_A_CAPTURE)
 
     def _is_at_boundary(self) -> bool:
-        """Whether the rollout is whole with this step, so that the state after its update can be saved instead."""
+        """Whether the rollout is whole with this step, so that the state after its update can be saved instead.
+
+        One that the budget cuts short never is: a longer run would go on from that rollout's beginning.
+        """
         return not self._learner.is_rollout_short and self._steps_in_rollout >= self._learner.rollout_steps
 
     def _save(self, snapshot: Snapshot) -> None:
