@@ -360,6 +360,14 @@ def test_a_finished_run_can_be_made_longer(hotlap, recipe, unjudged):
     assert_same_run(DEFAULT, DEFAULT.parent / "whole", tiny_config())
 
 
+def test_a_longer_run_that_was_stopped_is_not_taken_for_finished(hotlap, recipe, unjudged, signalled):
+    hotlap("train", "--recipe", recipe(steps=60))
+    signalled({70: [signal.SIGINT]})
+    assert hotlap("resume", "ppo_seed42", "--steps", 100).code == 130
+    answer = hotlap("resume", "ppo_seed42", "--json")
+    assert answer.figures["experiment_results"]["metadata"]["total_timesteps"] == 100
+
+
 def test_without_a_checkpoint_it_starts_over_and_says_so(hotlap, recipe, unjudged):
     hotlap("train", "--recipe", recipe(checkpoint={"interval": 0}))
     (DEFAULT / "ppo_seed42_results.json").unlink()

@@ -5,8 +5,10 @@ import pytest
 
 from hotlap.optimal.collocation import DEGREE, Guess, Road
 from hotlap.optimal.launch import launch
+from hotlap.optimal.mesh import cut, guess_speed, lay_road, transfer
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
 from hotlap.optimal.solver import solve
+from hotlap.tracks.registry import load_track
 
 from .kernels import CAR, rates_of, sprint_s
 
@@ -135,11 +137,24 @@ def test_it_arrives_as_it_is_told_to():
 
 
 @pytest.mark.timeout(60)
-def test_from_a_guess_that_is_near_it_finds_the_same_sooner():
-    count, curvature = 40, 1.0 / RADIUS_M
-    road = even_road(2.0 * np.pi * RADIUS_M, count, curvature, HALF_WIDTH_M)
-    cold = solve(road, even_guess(count, 22.0, curvature), CAR)
-    warm = solve(road, Guess(cold.states, cold.controls), CAR, is_near=True)
-    assert warm.is_solved
-    assert warm.time_s == pytest.approx(cold.time_s, rel=1e-5)
-    assert warm.iterations < cold.iterations
+def test_no_more_than_full_lock_is_ever_commanded():
+    """Round a hairpin that takes all the lock there is, the wheel may not be turned as fast up to the stop."""
+    count = 60
+    road = even_road(60.0, count, 0.0, 0.4)
+    road.curvature_radpm[25:45] = 1.0 / 7.0
+    found = solve(road, even_guess(count, 8.0, 0.0), CAR, start=launch(CAR).state)
+    assert found.is_solved
+    rates = found.controls[:, Control.STEER_RATE]
+    commands = found.states[:, -1, State.STEER] + CAR.steering_lag_s * rates
+    assert np.abs(commands).max() == pytest.approx(1.0, abs=1e-3)
+    assert np.abs(rates).max() == pytest.approx(CAR.steering_rate_per_s, rel=1e-2)  # elsewhere it is
+
+
+def test_from_a_guess_that_is_near_it_finds_the_same_sooner(followed):
+    nodes = load_track("track-01").nodes
+    edges_m = cut(nodes, guess_speed(nodes, CAR), 0.2)
+    guess = transfer(followed[0].arc_m, followed[0].states, followed[0].controls, edges_m)
+    near, patient = (solve(lay_road(nodes, edges_m), guess, CAR, is_near=is_near) for is_near in (True, False))
+    assert near.is_solved
+    assert near.time_s == pytest.approx(patient.time_s, rel=1e-5)
+    assert near.iterations < patient.iterations
