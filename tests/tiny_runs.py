@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.archive import read_archive
 from hotlap.config import build, snake_case
@@ -110,6 +111,16 @@ def metrics(folder: RunFolder) -> Any:
     for point in content["time_series"]:
         del point["timestamp"]
     return content
+
+
+def read_events(path: Path) -> dict[str, list[tuple[int, float]]]:
+    """What TensorBoard sees of a run, less what depends on the clock."""
+    events = EventAccumulator(str(path / "tensorboard"), {"scalars": 0}).Reload()
+    return {
+        name: [(event.step, event.value) for event in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+        if not name.startswith("time/")
+    }
 
 
 def results(folder: RunFolder) -> Any:

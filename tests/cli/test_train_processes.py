@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tiny_runs import LUNAR, RACER, assert_same_run, tiny_config
+from tiny_runs import LUNAR, RACER, assert_same_run, read_events, tiny_config
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 
@@ -77,6 +77,7 @@ def test_thirty_kills_at_any_moment_change_not_a_bit(tmp_path):
             if kills.total() >= NUM_KILLS:
                 subprocess.run([*COMMAND, "resume", run, "-q"], check=True)
         assert_same_run(folder / "whole", run, config)
+        assert read_events(folder / "whole") == read_events(run)
         assert list(run.glob(".*.partial")) == []
     assert min(kills["timed"], kills["before"], kills["after"]) >= NUM_KILLS // 10
 

@@ -1,6 +1,9 @@
 """The benchmark of learning: what it measures, quickly; whether the figures are good is for `make bench`."""
 
+import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -97,11 +100,14 @@ def test_how_much_is_measured_is_checked(name, value):
 @pytest.mark.bench
 @pytest.mark.timeout(600)
 def test_many_cars_are_learned_with_fast_and_in_little_memory():
-    found = measure_training(512, 20, 2, "track-01")
+    """In a process of its own, as people measure it: how threads wait is settled when torch is first loaded."""
+    command = [sys.executable, "-m", "hotlap", "bench", "train", "--json"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(answer.stdout.splitlines()[-1])
     print(found)
-    assert found.decisions_per_sec >= 35_000
-    assert found.ratio >= 30
-    assert found.peak_memory_mb is None or found.peak_memory_mb < 2000
+    assert found["decisions_per_sec"] >= 35_000
+    assert found["ratio"] >= 30
+    assert found["peak_memory_mb"] is None or found["peak_memory_mb"] < 2000
 
 
 @pytest.mark.bench

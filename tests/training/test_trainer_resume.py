@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.archive import Archive, read_archive, write_archive
 from hotlap.errors import ModelError, StateError
 from hotlap.training.checkpoint import CheckpointManager
+from hotlap.training.journal import Journal
 from hotlap.training.judging import Judge, Judgement
+from hotlap.training.metrics_collector import read_points
 from hotlap.training.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 from hotlap.training.vecenv import RacerVecEnv
@@ -27,6 +28,7 @@ from tiny_runs import (
     assert_same_run,
     folder_at,
     metrics,
+    read_events,
     skip_judging,
     tensors,
     tiny_config,
@@ -57,16 +59,6 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def unjudged(monkeypatch):
     skip_judging(monkeypatch)
-
-
-def read_events(path):
-    """What TensorBoard sees, less what depends on the clock."""
-    events = EventAccumulator(str(path / "tensorboard")).Reload()
-    return {
-        name: [(event.step, event.value) for event in events.Scalars(name)]
-        for name in events.Tags()["scalars"]
-        if not name.startswith("time/")
-    }
 
 
 # --- seeds ---
@@ -127,6 +119,24 @@ def test_from_each_of_its_checkpoints_it_ends_with_the_same_bits(tmp_path, whole
         assert_same_run(killed, whole(config), config)
         assert read_events(killed) == read_events(whole(config))
         assert list(killed.glob("*.partial")) == []
+
+
+def test_what_was_logged_before_a_checkpoint_is_safe_on_the_disk_with_it(tmp_path, unjudged, monkeypatch):
+    """A kill right after it must cost neither events nor points: the run that goes on does not make them again."""
+    config = tiny_config(checkpoint={"interval": 32})
+    monkeypatch.setattr(Journal.__init__, "__defaults__", (0, 3600.0))  # nothing is written by the clock
+    seen = {}
+
+    class Look(BaseCallback):
+        def _on_step(self):
+            if self.num_timesteps == 65:
+                seen.update(read_events(tmp_path))
+                seen["points"] = len(read_points(tmp_path / "ppo_seed42_metrics.jsonl")[0])
+            return True
+
+    Trainer(config, folder_at(tmp_path, config), callbacks=[Look()]).run()
+    assert [step for step, _ in seen["rollout/ep_rew_mean"]] == [32, 64]
+    assert seen["points"] == 6
 
 
 def test_every_moment_is_good_for_a_stop(tmp_path, whole, unjudged):

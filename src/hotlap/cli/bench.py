@@ -58,7 +58,9 @@ def bench_train(
         return
     memory = "" if result.peak_memory_mb is None else f", {result.peak_memory_mb:,.0f} MB at most"
     print(f"{result.num_envs} cars: {result.decisions_per_sec:,.0f} decisions/s, learning included{memory}")
-    print(f"one car: {result.single_decisions_per_sec:,.0f} decisions/s; {result.ratio:.1f} times fewer")
+    print(
+        f"one car: {result.single_decisions_per_sec:,.0f} decisions/s; with many it is {result.ratio:.1f} times as fast"
+    )
 
 
 @bench_app.command("peers")

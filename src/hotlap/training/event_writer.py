@@ -48,6 +48,10 @@ class EventWriter(KVWriter):
                 summary.value.add(tag=name, simple_value=float(value))
         self._add(Event(wall_time=time.time(), step=step, summary=summary))
 
+    def flush(self, *, to_disk: bool = False) -> None:
+        """Write what was taken in, and wait for the disk if asked to."""
+        self._journal.flush(to_disk=to_disk)
+
     def close(self) -> None:
         """Write what is left and let the file go."""
         self._journal.close()

@@ -84,10 +84,10 @@ class Trainer:
         # Before anything random exists: a run is a function of its configuration.
         set_random_seed(self.config.seed, using_cuda=self.config.device == "cuda")
         worlds = Worlds(self.config)
-        if in_process(self.config).is_racer:
-            warm_up()  # as its threads start, numba sets the number of torch's too, so that comes after
-        torch.set_num_threads(self.config.torch_threads)
         try:
+            if in_process(self.config).is_racer:
+                warm_up()  # as its threads start, numba sets the number of torch's too, so that comes after
+            torch.set_num_threads(self.config.torch_threads)
             session = _Session(self, worlds, checkpoint)
             self._keeper = session.keeper
             self.optimal_lap_s = session.judge.optimal_lap_s
@@ -138,7 +138,8 @@ class _Session:
         self.collector = self._make_collector()
         try:
             self._clean_up_after_others()
-            self.logger.output_formats.append(EventWriter(self.folder.tensorboard))
+            self.events = EventWriter(self.folder.tensorboard)
+            self.logger.output_formats.append(self.events)
             is_resumed = self.checkpoint is not None
             self.model.learn(
                 self.config.steps - self.model.num_timesteps,
@@ -218,7 +219,9 @@ class _Session:
         return capture(self.model, self.worlds.capture(), books, with_replay=with_replay)
 
     def _write_checkpoint(self, snapshot: Snapshot, step: int) -> None:
-        self.collector.flush(to_disk=True)  # a checkpoint counts on the points before it
+        # A checkpoint counts on the points and events before it: the resumed run does not make them again.
+        self.collector.flush(to_disk=True)
+        self.events.flush(to_disk=True)
         card = make_card(self.config, self.worlds.env, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
         self.trainer.checkpoints.save(snapshot, card.as_plain(), step)
 
