@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 import hotlap.tracks
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.files import write_centreline
 from hotlap.tracks.generator import LINE_AT, SPACING_M, TEST_SEEDS, TRAIN_SEEDS, generate
-from hotlap.tracks.geometry import Centreline
 from hotlap.tracks.rounding import Corner, round_corners, to_millimetres
 
 DATA = Path(hotlap.tracks.__file__).parent / "data"

@@ -7,7 +7,7 @@ import hotlap
 from bridge.conversation import GAS, SHORT, SHORT_RANDOM, Talk
 from hotlap.bridge.world import settings_from
 from hotlap.drivers.casual import CasualDriver
-from hotlap.tracks.geometry import Centreline
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.golden import reflexes
 from hotlap.tracks.registry import load_track, save_track
 

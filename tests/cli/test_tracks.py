@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from hotlap.tracks.centreline import length_m
 from hotlap.tracks.files import read_centreline
-from hotlap.tracks.geometry import length_m
 from hotlap.tracks.registry import load_track
 
 DATA = Path(str(load_track.__globals__["_DATA"]))

@@ -13,7 +13,8 @@ from hotlap.errors import DriverError
 from hotlap.evaluation.laps import evaluate, measuring_fleet
 from hotlap.optimal.store import find_reference
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.tracks.geometry import Centreline, build_nodes, find_crossings
+from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.geometry import build_nodes, find_crossings
 from hotlap.tracks.importing import import_centreline
 from hotlap.tracks.registry import load_track, save_track
 

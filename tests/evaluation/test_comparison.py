@@ -10,7 +10,8 @@ from hotlap.errors import ReportError
 from hotlap.evaluation.comparison import best_flying_lap, compare, corner_names, estimate_pedals, project
 from hotlap.evaluation.laps import Lap
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.geometry import Centreline, build_nodes, find_crossings
+from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.geometry import build_nodes, find_crossings
 from hotlap.tracks.pictures import find_corners
 from hotlap.tracks.registry import Track, load_track
 

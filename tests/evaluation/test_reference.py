@@ -10,7 +10,7 @@ from hotlap.errors import OptimalError
 from hotlap.evaluation.reference import get_reference
 from hotlap.optimal import solving
 from hotlap.optimal.store import find_reference
-from hotlap.tracks.geometry import Centreline
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.registry import load_track, save_track
 
 

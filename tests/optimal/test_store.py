@@ -9,7 +9,7 @@ import pytest
 from hotlap.errors import OptimalError
 from hotlap.optimal import store
 from hotlap.optimal.store import Reference, find_reference, keep_reference, solved_folder, track_digest
-from hotlap.tracks.geometry import Centreline
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.registry import list_tracks, load_track, save_track, split_ids
 
 

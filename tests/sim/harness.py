@@ -23,8 +23,9 @@ from hotlap.sim.ribbon import RibbonNodes, Ribbons, arc_length, locate, pack_rib
 from hotlap.sim.tyres import tyre_force
 from hotlap.sim.vehicle import Body, CarParameters, advance, body_rates, car_record
 from hotlap.sim.world import STATE_DTYPE
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.generator import generate
-from hotlap.tracks.geometry import Centreline, build_nodes, wall_lines
+from hotlap.tracks.geometry import build_nodes, wall_lines
 from hotlap.tracks.registry import load_track
 
 F = np.float32

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hotlap.errors import HotlapError, InputFileError, OutputFileError, TrackError
 from hotlap.tracks import files
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.files import Raceline, read_centreline, read_raceline, write_centreline, write_raceline
-from hotlap.tracks.geometry import Centreline
 
 HEADER = "# x_m,y_m,w_tr_right_m,w_tr_left_m"
 IN_TMP = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

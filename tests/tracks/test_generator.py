@@ -12,9 +12,10 @@ import shapely
 import hotlap.tracks
 from hotlap.errors import TrackError
 from hotlap.tracks import generator
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.files import read_centreline, write_centreline
 from hotlap.tracks.generator import MAX_ATTEMPTS, TEST_SEEDS, TRAIN_SEEDS, generate
-from hotlap.tracks.geometry import Centreline, build_nodes
+from hotlap.tracks.geometry import build_nodes
 from hotlap.tracks.rounding import Corner, angle_of, round_corners, sin_cos
 
 DATA = Path(hotlap.tracks.__file__).parent / "data"

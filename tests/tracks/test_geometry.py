@@ -12,7 +12,8 @@ from shapely.geometry import LinearRing, Point
 from hotlap.errors import TrackError
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks import geometry
-from hotlap.tracks.geometry import Centreline, build_nodes
+from hotlap.tracks.centreline import Centreline, length_m, recentre, resample, reverse, rotate_start, with_width
+from hotlap.tracks.geometry import build_nodes
 
 NODES_DIGEST = "628065a99cd96f7689a2bac8b6b1f8e13dd02c7e31ed214b9ac3d0b1a1effdc8"
 
@@ -203,7 +204,7 @@ def test_no_wall_stands_on_the_road_of_another_part(waves: int, depth: float, ra
 
 def test_a_reversed_track_has_negated_curvature_and_swapped_sides():
     centreline = stadium(20.0, right=4.0, left=6.0)
-    there, back = build_nodes(centreline), build_nodes(geometry.reverse(centreline))
+    there, back = build_nodes(centreline), build_nodes(reverse(centreline))
     mirrored = np.roll(back.curvature_radpm[::-1], 1)
     assert mirrored == pytest.approx(-there.curvature_radpm, abs=1e-9)
     assert (back.x_m[0], back.y_m[0]) == (there.x_m[0], there.y_m[0])
@@ -215,7 +216,7 @@ def test_a_reversed_track_has_negated_curvature_and_swapped_sides():
 @pytest.mark.parametrize("start_m", [0.0, 3.0, 100.0, 250.4, -50.0, 5000.0])
 def test_a_moved_start_line_lies_on_the_same_track(start_m: float):
     centreline = circle(100.0, 90)
-    moved = geometry.rotate_start(centreline, start_m)
+    moved = rotate_start(centreline, start_m)
     angle = start_m / 100.0
     assert (moved.x_m[0], moved.y_m[0]) == pytest.approx((100 * math.cos(angle), 100 * math.sin(angle)), abs=0.01)
     nodes = build_nodes(moved)
@@ -224,22 +225,22 @@ def test_a_moved_start_line_lies_on_the_same_track(start_m: float):
 
 
 def test_a_start_moved_to_a_point_keeps_the_points():
-    moved = geometry.rotate_start(circle(100.0, 90), geometry.length_m(circle(100.0, 90)) / 3)
+    moved = rotate_start(circle(100.0, 90), length_m(circle(100.0, 90)) / 3)
     assert moved.x_m == pytest.approx(np.roll(circle(100.0, 90).x_m, -30), abs=1e-3)
 
 
 def test_resampling_keeps_the_shape_to_a_millimetre_grid():
-    fine = geometry.resample(circle(100.0, 60), 4.0)
+    fine = resample(circle(100.0, 60), 4.0)
     assert fine.x_m.size == 157
     assert np.hypot(fine.x_m, fine.y_m) == pytest.approx(100.0, abs=2e-3)
     assert (np.round(fine.x_m, 3) == fine.x_m).all()
 
 
 def test_with_width_is_edge_to_edge():
-    nodes = build_nodes(geometry.with_width(circle(), 9.0))
+    nodes = build_nodes(with_width(circle(), 9.0))
     assert nodes.road_left_m + nodes.road_right_m == pytest.approx(9.0)
     with pytest.raises(TrackError, match="road width is 0"):
-        geometry.with_width(circle(), 0.0)
+        with_width(circle(), 0.0)
 
 
 def test_edges_lie_at_their_distances():
@@ -254,7 +255,7 @@ def test_a_far_track_is_moved_to_the_origin_by_whole_metres():
     nodes, moved = build_nodes(near), build_nodes(far)
     assert np.abs(moved.x_m).max() < 200.0
     assert moved.x_m - nodes.x_m == pytest.approx(float(round(moved.x_m[0] - nodes.x_m[0])), abs=1e-6)
-    assert geometry.recentre(near) is near
+    assert recentre(near) is near
 
 
 @pytest.mark.parametrize(

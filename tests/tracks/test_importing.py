@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hotlap.errors import InputFileError, TrackError
+from hotlap.tracks.centreline import Centreline, length_m
 from hotlap.tracks.files import write_centreline
-from hotlap.tracks.geometry import Centreline, build_nodes, length_m
+from hotlap.tracks.geometry import build_nodes
 from hotlap.tracks.importing import IMPORT_SPACING_M, import_centreline
 
 
@@ -88,3 +89,29 @@ def test_a_start_beyond_the_lap_is_refused(oval, start_m):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputFileError, match="there is no such file"):
         import_centreline(tmp_path / "none.csv")
+
+
+def tight_oval(left_m: float) -> Centreline:
+    """An ellipse with a radius of 30 m at its ends, three points of which have `left_m` of road on the inside."""
+    angle = np.linspace(0.0, 2.0 * math.pi, 120, endpoint=False)
+    left = np.full_like(angle, 5.0)
+    left[59:62] = left_m
+    return Centreline(120.0 * np.cos(angle), 60.0 * np.sin(angle), np.full_like(angle, 3.0), left)
+
+
+def test_a_bend_a_little_tighter_than_its_road_is_eased_with_a_word(tmp_path, caplog):
+    write_centreline(tmp_path / "oval.csv", tight_oval(31.0))
+    line = import_centreline(tmp_path / "oval.csv")
+    assert "is a little tighter than its road: made" in caplog.text
+    assert 20.0 < build_nodes(line).road_left_m.max() < 30.0
+
+
+def test_one_that_is_tighter_than_that_is_refused_with_its_place_in_the_file(tmp_path):
+    write_centreline(tmp_path / "oval.csv", tight_oval(38.0))
+    with pytest.raises(TrackError, match=r"oval\.csv:6[123]: curve at s = \d+ m has a radius of 30"):
+        import_centreline(tmp_path / "oval.csv")
+
+
+def test_a_width_helps_where_the_files_own_is_too_much(tmp_path):
+    write_centreline(tmp_path / "oval.csv", tight_oval(38.0))
+    assert build_nodes(import_centreline(tmp_path / "oval.csv", width_m=10.0)).road_left_m == pytest.approx(5.0)

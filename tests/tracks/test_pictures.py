@@ -11,7 +11,8 @@ from PIL import Image
 
 from hotlap.errors import OutputFileError
 from hotlap.tracks import pictures
-from hotlap.tracks.geometry import Centreline, build_nodes, find_crossings
+from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.geometry import build_nodes, find_crossings
 from hotlap.tracks.pictures import draw_track, find_corners
 
 

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.errors import InputFileError, OutputFileError, TrackError
-from hotlap.tracks.geometry import MIN_POINTS, Centreline, FloatArray, find_fault
+from hotlap.tracks.centreline import MIN_POINTS, Centreline
+from hotlap.tracks.geometry import find_fault
+from hotlap.tracks.spline import FloatArray
 
 CENTRELINE_HEADER = "x_m,y_m,w_tr_right_m,w_tr_left_m"
 RACELINE_COLUMNS = ("s_m", "x_m", "y_m", "psi_rad", "kappa_radpm", "vx_mps", "ax_mps2")
@@ -75,11 +77,33 @@ class _Table:
         raise TrackError(f"{self.path}:{line}: {text}")
 
 
+@dataclass(frozen=True)
+class CentrelineFile:
+    """A track file's rows, and the line of the file that each came from."""
+
+    path: Path
+    centreline: Centreline
+    lines: list[int]
+
+    def check_road(self, centreline: Centreline) -> None:
+        """Refuse a line with the file's points, however changed, that makes no road; with the place in the file."""
+        fault = find_fault(centreline)
+        if fault is not None:
+            raise TrackError(f"{self.path}:{self.lines[fault.point]}: {fault.text}")
+
+
 def read_centreline(path: str | os.PathLike[str]) -> Centreline:
     """Read a track file and check every rule, down to a trial of the nodes.
 
     Coordinates are kept as they stand, however far from the origin; `build_nodes` moves far ones itself.
     """
+    file = read_centreline_file(path)
+    file.check_road(file.centreline)
+    return file.centreline
+
+
+def read_centreline_file(path: str | os.PathLike[str]) -> CentrelineFile:
+    """Read a track file and check every rule of its rows; whether they make a road is not tried."""
     table = _read_table(Path(path))
     columns = _take_header(table)
     _check_columns(table, len(columns))
@@ -89,10 +113,7 @@ def read_centreline(path: str | os.PathLike[str]) -> Centreline:
     _check_widths(table, columns, values)
     _check_spacing(table, centreline)
     _check_folds(table, centreline)
-    fault = find_fault(centreline)
-    if fault is not None:
-        table.refuse(table.lines[fault.point], fault.text)
-    return centreline
+    return CentrelineFile(table.path, centreline, table.lines)
 
 
 def write_centreline(path: str | os.PathLike[str], centreline: Centreline, comment: str | None = None) -> None:

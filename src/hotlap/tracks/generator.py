@@ -5,7 +5,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from hotlap.errors import TrackError
-from hotlap.tracks.geometry import Centreline
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.layouts import Random, Style, add_feature, draw_base
 from hotlap.tracks.rounding import PI, Corner, Path, round_corners, sin_cos, to_millimetres
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hotlap.errors import OutputFileError
 from hotlap.sim.ribbon import RibbonNodes
-from hotlap.tracks.geometry import FloatArray, IntArray, edge_points, find_crossings, wall_lines
+from hotlap.tracks.geometry import edge_points, find_crossings, wall_lines
+from hotlap.tracks.spline import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,9 +19,11 @@ from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
 from hotlap.sim.profile import speed_profile
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
+from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.files import read_centreline, write_centreline
 from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS
-from hotlap.tracks.geometry import Centreline, FloatArray, build_nodes
+from hotlap.tracks.geometry import build_nodes
+from hotlap.tracks.spline import FloatArray
 
 # Random starts are no faster than a line driven with this share of the grip, so that every one can be saved.
 START_GRIP_SHARE = 0.6

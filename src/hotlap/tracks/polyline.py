@@ -1,0 +1,67 @@
+"""Closed polylines: where they cut themselves, and which of their nodes lie near each other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.tracks.spline import FloatArray, IntArray
+
+_BLOCK = 64  # nodes compared at once in the search for near pairs
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Two nodes whose segments to the next node intersect: an overpass."""
+
+    first: int
+    second: int
+
+
+def lag(a: int, b: int, size: int) -> int:
+    """Nodes between two nodes, the shorter way round."""
+    gap = abs(a - b)
+    return min(gap, size - gap)
+
+
+def near_pairs(x: FloatArray, y: FloatArray, reach: float) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Nodes i, j at most `reach` apart and at least two nodes from each other, with their squared distance.
+
+    Goes by blocks of nodes against the nodes in the block's box, so memory stays linear in the track's length.
+    """
+    size = x.size
+    for start in range(0, size, _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, size))
+        bx, by = x[rows], y[rows]
+        in_box = (x >= bx.min() - reach) & (x <= bx.max() + reach) & (y >= by.min() - reach) & (y <= by.max() + reach)
+        cols = np.flatnonzero(in_box)
+        dx, dy = x[cols][None, :] - bx[:, None], y[cols][None, :] - by[:, None]
+        square = dx * dx + dy * dy
+        row, col = np.nonzero(square <= reach * reach)
+        i, j = rows[row], cols[col]
+        gap = np.abs(i - j)
+        apart = np.minimum(gap, size - gap) >= 2
+        yield i[apart], j[apart], square[row, col][apart]
+
+
+def self_crossings(x: FloatArray, y: FloatArray) -> list[Crossing]:
+    """Where the closed polyline cuts itself."""
+    dx, dy = np.roll(x, -1) - x, np.roll(y, -1) - y
+    reach = 2.0 * float(np.sqrt((dx * dx + dy * dy).max()))
+    found = []
+    for i, j, _ in near_pairs(x, y, reach):
+        i, j = i[i < j], j[i < j]
+        is_cut = _straddles(x, y, dx, dy, i, j) & _straddles(x, y, dx, dy, j, i)
+        found += [Crossing(int(a), int(b)) for a, b in zip(i[is_cut], j[is_cut], strict=True)]
+    return found
+
+
+def _straddles(
+    x: FloatArray, y: FloatArray, dx: FloatArray, dy: FloatArray, i: IntArray, j: IntArray
+) -> NDArray[np.bool_]:
+    """Whether segment j has its ends on different sides of segment i's line."""
+    px, py = x[j] - x[i], y[j] - y[i]
+    start = dx[i] * py - dy[i] * px
+    end = dx[i] * (py + dy[j]) - dy[i] * (px + dx[j])
+    return np.asarray((start > 0.0) != (end > 0.0))
