@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tiny_runs import RACER, skip_judging, tiny_config, train
+from tiny_runs import LUNAR, RACER, skip_judging, tiny_config, train
 
 FIGURES = {
     "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
@@ -112,6 +112,15 @@ def test_a_model_of_another_environment_gets_its_mean_return(hotlap, inside):
     assert answer.figures["mean_reward"] == answer.figures["mean_episode_length"]  # the pole gives one a step
     assert hotlap("evaluate", "pole", "--episodes", 3, "--seed", 5, "--json").figures == answer.figures
     assert "ppo_seed42_model.zip in CartPole-v1, 3 episodes" in hotlap("evaluate", "pole", "--episodes", 3).out
+
+
+def test_what_was_trained_over_envpool_is_evaluated_in_gymnasium(hotlap, tmp_path, monkeypatch):
+    pytest.importorskip("envpool")
+    pytest.importorskip("Box2D")
+    skip_judging(monkeypatch)
+    train(tiny_config(env=LUNAR, steps=16, num_envs=2, backend="envpool", env_args={}), tmp_path / "moon")
+    answer = hotlap("evaluate", tmp_path / "moon", "--episodes", 2, "--json")
+    assert (answer.code, answer.figures["environment"]) == (0, "LunarLander-v3")
 
 
 @pytest.mark.parametrize(

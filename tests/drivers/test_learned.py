@@ -209,6 +209,18 @@ def test_another_environments_spaces_are_refused_with_both(cartpole):
     assert text.startswith("its actions are Discrete(2); this environment's are Box(-2.0, 2.0, (1,), float32).")
 
 
+def test_other_bounds_of_the_same_observations_are_no_other_environment(cartpole):
+    """EnvPool prints other bounds than Gymnasium; shape and type tell whether the network fits."""
+    model = read_model(cartpole.path)
+    observations, actions = spaces_of("CartPole-v1")
+    unbounded = spaces.Box(-np.inf, np.inf, observations.shape, observations.dtype)
+    one, other = (LearnedPolicy.from_file(model, space, actions) for space in (observations, unbounded))
+    rows = np.linspace(-2.0, 2.0, 40, dtype=np.float32).reshape(10, 4)
+    np.testing.assert_array_equal(one.act(rows), other.act(rows))
+    for wrong in (spaces.Box(-1.0, 1.0, (4,), np.float64), spaces.Box(-1.0, 1.0, (4, 1), np.float32)):
+        assert "this environment's are Box(-1.0, 1.0, (4," in refusal(model, wrong, actions)
+
+
 def test_another_stack_is_refused(racer):
     model = read_model(racer.path)
     text = refusal(model, stacked_observation_space(16), action_space())

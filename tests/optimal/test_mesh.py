@@ -1,5 +1,7 @@
 """Meshes: intervals of equal driving time that cover the lap, and solutions carried from one to another."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,12 +60,22 @@ def test_values_along_the_track_are_the_nodes_own_and_closed_over_the_line():
 
 def test_the_road_is_narrowed_by_the_margin_on_both_sides_but_never_closed():
     edges_m = cut(NODES, SPEED_MPS, 0.2)
-    whole, less, none = (lay_road(NODES, edges_m, margin_m) for margin_m in (0.0, 0.5, 100.0))
+    whole, less, none = (lay_road(NODES, edges_m, CAR, margin_m) for margin_m in (0.0, 0.5, 100.0))
     np.testing.assert_allclose(whole.left_m - less.left_m, 0.5)
     np.testing.assert_allclose(whole.right_m - less.right_m, 0.5)
     assert none.left_m.min() == none.right_m.min() == 0.1
     assert whole.lengths_m.sum() == pytest.approx(NODES.length_m)
     np.testing.assert_array_equal(whole.starts_m, edges_m[:-1])
+
+
+def test_where_a_wall_stands_at_the_edge_the_car_keeps_its_own_radius_from_it():
+    """Clean means no wall either: of 5 m of road and 0.4 m to the wall a car of radius 1 m can use 4.4 m."""
+    edges_m = cut(NODES, SPEED_MPS, 0.2)
+    ring = np.ones(NODES.num_nodes)
+    narrow = replace(NODES, road_left_m=5.0 * ring, wall_left_m=5.4 * ring, road_right_m=5.0 * ring)
+    road = lay_road(narrow, edges_m, CAR._replace(radius_m=1.0))
+    np.testing.assert_allclose(road.left_m, 4.4)
+    np.testing.assert_allclose(road.right_m, 5.0)
 
 
 def test_the_first_guess_follows_the_centreline_within_all_limits():

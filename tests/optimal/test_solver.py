@@ -154,7 +154,7 @@ def test_from_a_guess_that_is_near_it_finds_the_same_sooner(followed):
     nodes = load_track("track-01").nodes
     edges_m = cut(nodes, guess_speed(nodes, CAR), 0.2)
     guess = transfer(followed[0].arc_m, followed[0].states, followed[0].controls, edges_m)
-    near, patient = (solve(lay_road(nodes, edges_m), guess, CAR, is_near=is_near) for is_near in (True, False))
+    near, patient = (solve(lay_road(nodes, edges_m, CAR), guess, CAR, is_near=is_near) for is_near in (True, False))
     assert near.is_solved
     assert near.time_s == pytest.approx(patient.time_s, rel=1e-5)
     assert near.iterations < patient.iterations

@@ -1,5 +1,6 @@
 """Learned policies: the network of a model file, and the driver that races with it."""
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -31,6 +32,7 @@ _ACTOR_CRITICS = {"MlpPolicy": MlpPolicy, "CnnPolicy": CnnPolicy, "MultiInputPol
 _SOFT = {"MlpPolicy": SACMlpPolicy, "CnnPolicy": SACCnnPolicy, "MultiInputPolicy": SACMultiInputPolicy}
 POLICIES: dict[str, Mapping[str, type[BasePolicy]]] = {"ppo": _ACTOR_CRITICS, "a2c": _ACTOR_CRITICS, "sac": _SOFT}
 VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
+_BOX = re.compile(r"Box\(.*, (\([\d, ]*\)), (\w+)\)")  # its shape and type
 LONGEST_SPACE = 120  # letters of an error about it
 # The library's convolutions leave nothing of a smaller picture.
 SMALLEST_PICTURE = 36
@@ -100,11 +102,11 @@ class LearnedPolicy:
     ) -> "LearnedPolicy":
         """The policy of a model file, for an environment with these spaces."""
         card = model.card
-        for name, space, saved in (
-            ("observations", observations, card.observation_space),
-            ("actions", actions, card.action_space),
+        for name, space, saved, is_same in (
+            ("observations", observations, card.observation_space, _are_seen_alike),
+            ("actions", actions, card.action_space, _are_same),
         ):
-            if str(space).split() != saved.split():  # where numpy breaks a long row depends on its print options
+            if not is_same(str(space), saved):
                 raise ModelError(
                     f"{model.path}: its {name} are {_one_line(saved)}; this environment's are {_one_line(space)}. "
                     "Take a model of this environment."
@@ -123,6 +125,20 @@ class LearnedPolicy:
             obs = np.clip((obs - self._mean) / self._scale, -self._clip_obs, self._clip_obs).astype(np.float32)
         actions, _ = self._network.predict(obs, deterministic=True)
         return actions
+
+
+def _are_same(one: str, other: str) -> bool:
+    """Whether two printed spaces are one; where numpy breaks a long row depends on its print options."""
+    return one.split() == other.split()
+
+
+def _are_seen_alike(one: str, other: str) -> bool:
+    """Whether a policy sees no difference between two printed spaces: the bounds of a Box are none to it.
+
+    EnvPool prints other bounds than Gymnasium for the same environment.
+    """
+    boxes = [_BOX.fullmatch(" ".join(text.split())) for text in (one, other)]
+    return _are_same(one, other) or (all(boxes) and len({box.groups() for box in boxes if box}) == 1)
 
 
 def _one_line(space: object) -> str:

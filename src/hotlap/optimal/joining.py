@@ -28,6 +28,7 @@ def solve_joining(
 
     None where none is found: the car may be too fast for the bend ahead, off the road, or at walking pace.
     """
+    car = car or CarParameters()
     guess = catch_up(flying, nodes.length_m, from_m, state)
     arc_m, speed_mps = np.concatenate([[from_m], guess.arc_m]), guess.states[:, State.FORWARD]
     clock_s = np.concatenate([[0.0], np.cumsum(np.diff(arc_m) / speed_mps)])
@@ -39,9 +40,9 @@ def solve_joining(
         columns = [np.interp(edges_m[-1], flying.arc_m, one, period=nodes.length_m) for one in flying.states.T]
         end = np.array(columns)
         found = solve(
-            lay_road(nodes, edges_m, aims.margin_m),
+            lay_road(nodes, edges_m, car, aims.margin_m),
             transfer(guess.arc_m, guess.states, guess.controls, edges_m),
-            car or CarParameters(),
+            car,
             most_slip=aims.most_slip,
             steering_share=aims.steering_share,
             start=state,

@@ -102,7 +102,7 @@ def _solve(task: _Task, edges_m: Floats, near: Plan | None) -> Solution:
 
 def _attempt(task: _Task, edges_m: Floats, guess: Guess, is_near: bool) -> Solution:
     found = solve(
-        lay_road(task.nodes, edges_m, task.aims.margin_m),
+        lay_road(task.nodes, edges_m, task.car, task.aims.margin_m),
         guess,
         task.car,
         most_slip=task.aims.most_slip,

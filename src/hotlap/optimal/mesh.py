@@ -47,15 +47,20 @@ def points_of(edges_m: Floats) -> Floats:
     return points
 
 
-def lay_road(nodes: RibbonNodes, edges_m: Floats, margin_m: float = 0.0) -> Road:
-    """The road at the collocation points, narrowed by `margin_m` on both sides."""
+def lay_road(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: float = 0.0) -> Road:
+    """Where the car's centre may be at the collocation points of a clean lap, less `margin_m` on both sides.
+
+    That is the road; where a wall stands closer to its edge than the car is wide, up to where the car would touch it.
+    """
     at_m = points_of(edges_m)
+    sides = ((nodes.road_left_m, nodes.wall_left_m), (nodes.road_right_m, nodes.wall_right_m))
+    left, right = (np.minimum(edge_m, wall_m - car.radius_m) for edge_m, wall_m in sides)
     return Road(
         edges_m[:-1],
         np.diff(edges_m),
         along_track(nodes.curvature_radpm, nodes, at_m),
-        np.maximum(along_track(nodes.road_left_m, nodes, at_m) - margin_m, 0.1),
-        np.maximum(along_track(nodes.road_right_m, nodes, at_m) - margin_m, 0.1),
+        np.maximum(along_track(left, nodes, at_m) - margin_m, 0.1),
+        np.maximum(along_track(right, nodes, at_m) - margin_m, 0.1),
     )
 
 
