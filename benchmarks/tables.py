@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hotlap.cli.run_records import read_run
-from hotlap.drivers.driver import make_driver
+from hotlap.drivers.model_files import find_model
 from hotlap.errors import HotlapError
-from hotlap.evaluation.laps import evaluate
 from hotlap.evaluation.records import Figures, RunRecord, group_runs
 from hotlap.evaluation.tables import run_table, to_markdown
-from hotlap.optimal.store import find_reference
-from hotlap.tracks.registry import load_track
+from hotlap.training.judging import FINAL_SEED, evaluate_model
 
 EPISODES = 100
-# Not the one by which runs choose their best model, which would flatter it.
-SEED = 2_000_000_011
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--best",
         action="store_true",
-        help=f"measure each racer's best model now, over {EPISODES} random starts, instead of quoting the final one",
+        help=f"measure each run's best model now, over {EPISODES} episodes, instead of quoting the final one; a "
+        "racer's run quotes its best one anyway",
     )
     asked = parser.parse_args(arguments)
     try:
@@ -44,19 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure_best(record: RunRecord) -> RunRecord:
-    """The racer's run with the figures of its best model in place of its final one's."""
-    if record.track is None:
+    """The run with the returns of its best model in place of its final one's."""
+    if record.track is not None:
         return record
-    found = evaluate(make_driver(str(record.folder)), record.track, episodes=EPISODES, start="random", seed=SEED)
-    reference = find_reference(load_track(record.track))
-    found = found.against(reference.lap_time_s) if reference else found
+    found = evaluate_model(find_model(str(record.folder)), EPISODES, FINAL_SEED)
     figures = Figures(
         step=record.step,
-        mean_return=found.mean_reward,
-        completion_rate=found.completion_rate,
-        clean_lap_rate=found.clean_lap_rate,
-        median_lap_s=found.median_lap_time_sec,
-        gap=found.gap_to_optimal,
+        mean_return=found["mean_reward"],
+        return_std=found["std_reward"],
+        episode_length=found["mean_episode_length"],
     )
     return replace(record, final=figures)
 

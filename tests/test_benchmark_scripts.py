@@ -12,7 +12,6 @@ from evaluation.synthetic import centreline_raceline, clock, follow
 from evaluation.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 from hotlap.evaluation.comparison import compare
 from hotlap.evaluation.drives import Drive, Yardsticks
-from hotlap.evaluation.laps import Evaluation
 from hotlap.evaluation.plots import chart
 from hotlap.tracks.registry import load_track
 
@@ -61,21 +60,24 @@ def test_the_landers_table(landers, capsys):
     assert "| 2 | 4,000 | 123 s | 3,000 | 300 s | 240.0 | 20.0 | 300 |" in capsys.readouterr().out
 
 
-def test_the_best_model_is_measured_when_asked(racers, capsys, monkeypatch):
+def test_a_landers_best_model_is_measured_when_asked(landers, capsys, monkeypatch):
     tables = load("tables")
     asked = []
 
-    def measure(driver, track_id, *, episodes, start, seed):
-        asked.append((driver, track_id, episodes, start))
-        return Evaluation(
-            "x", track_id, start, seed, episodes, 9, 0.5, 0.25, 30.0, 29.0, 28.0, 1.0, 33.0, None, 0.0, 1.0
-        )
+    def measure(path, episodes, seed):
+        asked.append((path, episodes))
+        return {"mean_reward": 251.0, "std_reward": 11.0, "mean_episode_length": 222.0}
 
-    monkeypatch.setattr(tables, "make_driver", lambda name: name)
-    monkeypatch.setattr(tables, "evaluate", measure)
-    assert tables.main([racers[0], "--best"]) == 0
-    assert asked == [(racers[0], "track-01", 100, "random")]
-    assert "| 50 % | 25 % | 29.00 s | +2.4 % |" in capsys.readouterr().out  # the optimal lap is 28.31 s
+    monkeypatch.setattr(tables, "find_model", lambda run: run)
+    monkeypatch.setattr(tables, "evaluate_model", measure)
+    assert tables.main([landers[0], "--best"]) == 0
+    assert asked == [(landers[0], 100)]
+    assert "| 251.0 | 11.0 | 222 |" in capsys.readouterr().out
+
+
+def test_a_racers_run_quotes_its_best_model_anyway(racers, capsys):
+    assert load("tables").main([racers[0], "--best"]) == 0
+    assert "| 31.50 s | +11.0 % |" in capsys.readouterr().out
 
 
 def test_the_landers_picture(landers, tmp_path, capsys, monkeypatch):

@@ -94,6 +94,7 @@ def skip_judging(patch: pytest.MonkeyPatch) -> None:
     )
     patch.setattr(Judge, "evaluate_returns", lambda *_: Returns(np.zeros(1), np.ones(1, np.int64)))
     patch.setattr(Judge, "evaluate_laps", lambda *_: found)
+    patch.setattr(Judge, "evaluate_file", lambda *_: found)
 
 
 def tensors(path: Path) -> dict[str, bytes]:

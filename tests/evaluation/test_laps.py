@@ -1,6 +1,7 @@
 """The figures of an evaluation, with drivers whose answers are known."""
 
 import json
+import math
 from dataclasses import fields
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.evaluation import laps as laps_module
-from hotlap.evaluation.laps import Evaluation, Lap, LapCounter, drive, evaluate, figures_of, measuring_fleet
+from hotlap.evaluation.laps import Evaluation, Headway, Lap, LapCounter, drive, evaluate, figures_of, measuring_fleet
 
 FIGURES = [
     "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
@@ -92,6 +93,27 @@ def test_who_is_busy_but_passes_no_gate_is_stopped(monkeypatch):
     circler.begin(fleet, 0)
     drive(circler, fleet, laps_wanted=1)
     assert 5 * 60 < fleet.states["tick"][0] <= 10 * 60
+
+
+def test_a_long_way_to_the_line_is_not_being_stuck():
+    """Seed 17 starts just behind the line of track-03; the casual driver needs 80 s to come to it and be timed."""
+    assert evaluate(CasualDriver(), "track-03", episodes=1, start="random", seed=17).completion_rate == 1.0
+
+
+def test_whoever_gains_no_ground_is_lost_after_a_minute():
+    """Forth and back over the line, 100 m each way, for ever; and once 120 m further, that was getting on."""
+    fleet = measuring_fleet("track-01", 2)
+    fleet.reset(start="line")
+    headway = Headway(fleet)
+    lap_m = fleet.tracks[0].nodes.length_m
+    lost_at = [0, 0]
+    for tick in range(1, 7500):
+        swing_m = 100.0 * math.sin(tick / 50.0)
+        fleet.states["arc_m"] = [swing_m % lap_m, (swing_m + (120.0 if tick > 1800 else 0.0)) % lap_m]
+        for car in np.flatnonzero(headway.is_lost(tick)):
+            lost_at[car] = lost_at[car] or tick
+    assert lost_at[0] == 3601
+    assert 3601 + 1800 < lost_at[1] < 3601 + 2400
 
 
 def test_the_casual_driver_in_figures(casual):

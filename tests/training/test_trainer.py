@@ -17,6 +17,7 @@ from hotlap.config import as_plain
 from hotlap.drivers.model_files import read_model
 from hotlap.errors import OutputFileError, TrainingError
 from hotlap.training import trainer as module
+from hotlap.training.judging import FINAL_SEED
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
@@ -249,6 +250,9 @@ def test_the_final_figures_are_over_as_many_episodes_as_asked_for(finished):
     if config.is_racer:
         assert outcome.results.evaluation["episodes"] == 3
         assert outcome.results.evaluation["track"] == "track-01"
+        # Of the best model, over other starts than those by which it was chosen.
+        assert outcome.results.evaluation["driver"] == f"{config.experiment_id}_best"
+        assert outcome.results.evaluation["seed"] == FINAL_SEED
     assert outcome.results.metrics.final_reward_std >= 0.0
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -176,34 +176,32 @@ def _tell(trainer: "Trainer", results: "ExperimentResults") -> None:
         f" {metrics.total_episodes:,} episodes"
     )
     if results.evaluation is not None:
-        _tell_laps(trainer)
+        _tell_laps(trainer, results.evaluation)
     elif metrics.final_reward_mean is not None and metrics.final_reward_std is not None:
         print(
             f"  return over {trainer.config.evaluation.final_episodes} deterministic episodes:"
             f" {metrics.final_reward_mean:.1f} (std {metrics.final_reward_std:.1f})"
         )
-    print(f"  model: {trainer.folder.model}")
+    print(f"  model: {trainer.folder.chosen}")
 
 
-def _tell_laps(trainer: "Trainer") -> None:
-    """The model beside the casual driver and the optimum."""
+def _tell_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
+    """The model's figures beside the casual driver's and the optimum's."""
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.laps import evaluate
     from hotlap.training.worlds import in_process
 
     track = in_process(trainer.config).world.track
-    chosen = trainer.folder.best if trainer.folder.best.exists() else trainer.folder.model
     optimal_s = trainer.optimal_lap_s
-    episodes = trainer.config.evaluation.final_episodes
-    learned = evaluate(make_driver(str(chosen)), track, episodes=episodes, start="random")
-    casual = evaluate(make_driver("casual"), track, episodes=CASUAL_EPISODES)
+    found = evaluate(make_driver("casual"), track, episodes=CASUAL_EPISODES)
+    casual = (found.against(optimal_s) if optimal_s else found).as_dict()
     print(f"  {'on ' + track:<18}  flying lap   gap to optimal   laps completed   clean")
-    for name, found in (("the AI", learned), ("casual driver", casual)):
-        gap = found.against(optimal_s).gap_to_optimal if optimal_s else None
+    for name, figures in (("the AI", learned), ("casual driver", casual)):
+        gap = figures["gap_to_optimal"]
         shown = "-" if gap is None else f"{100.0 * gap:.1f} %"
         print(
-            f"  {name:<18}{seconds(found.median_lap_time_sec):>12}{shown:>17}{percent(found.completion_rate):>17}"
-            f"{percent(found.clean_lap_rate):>8}"
+            f"  {name:<18}{seconds(figures['median_lap_time_sec']):>12}{shown:>17}"
+            f"{percent(figures['completion_rate']):>17}{percent(figures['clean_lap_rate']):>8}"
         )
     if optimal_s:
         print(f"  {'optimum':<18}{seconds(optimal_s):>12}")

@@ -16,8 +16,9 @@ from hotlap.sim.vehicle import TICKS_PER_SECOND
 
 MAX_EPISODES = 100_000
 
-# A car that passes no gate for so long goes nowhere, however busy it is.
+# A car that does not get so much further along the track in so long goes nowhere, however busy it is.
 STUCK_AFTER_S = 60
+STUCK_WITHIN_M = 120.0
 
 Progress = Callable[[float], None]
 
@@ -117,22 +118,38 @@ def drive(driver: Driver, fleet: Fleet, laps_wanted: int, progress: Progress | N
     """Drive until every car has done its laps or is stuck."""
     counter = LapCounter(fleet.num_cars)
     running = np.ones(fleet.num_cars, np.bool_)
-    gate_tick = np.zeros(fleet.num_cars, np.int64)
-    gate = fleet.states["gate"].copy()
+    headway = Headway(fleet)
     tick = 0
     while running.any():
         fleet.step(driver.act(fleet.batch.obs), autoreset=False)
         tick += 1
         counter.note(fleet, running)
-        moved_on = fleet.states["gate"] != gate
-        gate_tick[moved_on] = tick
-        gate = fleet.states["gate"].copy()
         done = fleet.states["lap"] > laps_wanted
-        stuck = fleet.batch.terminated | (tick - gate_tick > STUCK_AFTER_S * TICKS_PER_SECOND)
-        running &= ~(done | stuck)
+        running &= ~(done | fleet.batch.terminated | headway.is_lost(tick))
         if progress and tick % 30 == 0:
             progress(_share_done(fleet, running, laps_wanted))
     return counter
+
+
+class Headway:
+    """How far each car of a fleet has come along the track, and since when it has not come further."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._states = fleet.states
+        self._lap_m = np.array([track.nodes.length_m for track in fleet.tracks])[fleet.states["track"]]
+        self._arc_m = fleet.states["arc_m"].astype(np.float64)
+        self._way_m = np.zeros(fleet.num_cars)  # backwards counts against it, so circling comes to nothing
+        self._mark_m, self._mark_tick = np.zeros(fleet.num_cars), np.zeros(fleet.num_cars, np.int64)
+
+    def is_lost(self, tick: int) -> NDArray[np.bool_]:
+        """Whether a car, now at this tick, has not come on for so long that it never will; to be asked every tick."""
+        arc_m = self._states["arc_m"].astype(np.float64)
+        half_m = 0.5 * self._lap_m
+        self._way_m += (arc_m - self._arc_m + half_m) % self._lap_m - half_m
+        self._arc_m = arc_m
+        came_on = self._way_m >= self._mark_m + STUCK_WITHIN_M
+        self._mark_m[came_on], self._mark_tick[came_on] = self._way_m[came_on], tick
+        return tick - self._mark_tick > STUCK_AFTER_S * TICKS_PER_SECOND
 
 
 def _share_done(fleet: Fleet, running: NDArray[np.bool_], laps_wanted: int) -> float:

@@ -19,8 +19,10 @@ from hotlap.training.run_config import RunConfig
 from hotlap.training.snapshot import normalizer_arrays
 from hotlap.training.worlds import in_process, make_cars
 
-# Far from any seed that training uses.
+# Far from any seed that training uses; and the last word is spoken over other starts than those by which the best model
+# was chosen, which would flatter it.
 JUDGING_SEED = 1_000_000_007
+FINAL_SEED = 2_000_000_011
 # Steps after which an episode is left, since nothing else may end it.
 LONGEST_EPISODE = 100_000
 
@@ -52,10 +54,16 @@ class Judge:
         figures = {"eval/mean_reward": returns.mean, "eval/mean_ep_length": returns.length_mean}
         return Judgement((returns.mean,), figures, returns.mean)
 
-    def evaluate_laps(self, policy: LearnedPolicy, episodes: int, start: str = "random") -> Evaluation:
-        """The racer's figures on the run's own track."""
-        driver = LearnedDriver(policy, self._card, self._config.experiment_id)
-        found = evaluate(driver, self._config.world.track, episodes=episodes, start=start, seed=JUDGING_SEED)
+    def evaluate_laps(self, policy: LearnedPolicy, episodes: int) -> Evaluation:
+        """The racer's figures on the run's own track, over random starts."""
+        return self._race(LearnedDriver(policy, self._card, self._config.experiment_id), episodes, JUDGING_SEED)
+
+    def evaluate_file(self, path: Path, episodes: int) -> Evaluation:
+        """The same of a model file, over starts that chose no model."""
+        return self._race(LearnedDriver.from_file(read_model(path)), episodes, FINAL_SEED)
+
+    def _race(self, driver: LearnedDriver, episodes: int, seed: int) -> Evaluation:
+        found = evaluate(driver, self._config.world.track, episodes=episodes, start="random", seed=seed)
         return found.against(self.optimal_lap_s) if self.optimal_lap_s else found
 
     def evaluate_returns(self, policy: LearnedPolicy, episodes: int) -> Returns:

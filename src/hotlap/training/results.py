@@ -79,7 +79,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class ExperimentResults:
-    """The document `{algo}_seed{seed}_results.json`; only the racer's has an `evaluation`."""
+    """The document `{algo}_seed{seed}_results.json`.
+
+    Only the racer's has an `evaluation`: of its best model where one was kept, as `driver` in it says.
+    """
 
     metadata: RunMetadata
     model: ModelSummary

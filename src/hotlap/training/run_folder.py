@@ -44,6 +44,11 @@ class RunFolder:
         return self._named("best.zip")
 
     @property
+    def chosen(self) -> Path:
+        """The model that the run is known by: the best one, or where none was kept the final one."""
+        return self.best if self.best.exists() else self.model
+
+    @property
     def results(self) -> Path:
         """What the run came to; there once it is finished."""
         return self._named("results.json")
