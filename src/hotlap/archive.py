@@ -11,10 +11,9 @@ import os
 import re
 import stat
 import struct
-import threading
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +21,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.errors import ArchiveError, InputFileError, OutputFileError
+from hotlap.errors import ArchiveError, InputFileError
+from hotlap.replacing import replacing
 
 Tensors = Mapping[str, NDArray[Any]]
 
@@ -83,7 +83,7 @@ def write_archive(path: Path, archive: Archive) -> None:
     except ArchiveError as error:
         raise ArchiveError(f"{path}: not written: {error}") from None
     members = _place((content.name, crc, content.size) for content, crc in packed)
-    with _replacing(path) as file:
+    with replacing(path) as file:
         for member, (content, _) in zip(members, packed, strict=True):
             file.write(_local_header(member))
             for chunk in content.chunks():
@@ -494,39 +494,3 @@ def _find_flaw(value: Any, depth: int = 0) -> str:
 def _is_text(value: str) -> bool:
     """Whether every character is whole: half of a surrogate pair is none."""
     return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-# --- writing ---
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write into, which takes the place of `path` when the block ends well and vanishes when not."""
-    if not path.name or path.is_dir():
-        raise OutputFileError(f"{path}: cannot be written, this is a folder. Name a file in it.")
-    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
-    try:
-        draft.unlink(missing_ok=True)  # left by a process that was killed and had our number
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise OutputFileError(
-            f"{path}: cannot be written ({error.strerror or error}). Free some room or choose another place."
-        ) from None
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-    _flush_folder(path.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the new name last through a power cut, where the system can: Windows opens no folders."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -168,7 +168,12 @@ def test_overwriting_removes_the_run_and_nothing_else(hotlap, recipe, unjudged):
     foreign = [DEFAULT / "notes.txt", DEFAULT / "tensorboard" / "mine", DEFAULT / "checkpoint_x.zip"]
     for path in foreign:
         path.write_text("mine")
+    old = [DEFAULT / "report" / name for name in ("report.html", "learning.png")]
+    old[0].parent.mkdir()
+    for path in old:
+        path.write_text("of the run before")
     assert hotlap("train", "--recipe", recipe(steps=30), "--overwrite").code == 0
+    assert not any(path.exists() for path in old)
     assert [path.read_text() for path in foreign] == ["mine"] * 3
     assert CheckpointManager(DEFAULT).steps() == []
     assert len(list((DEFAULT / "tensorboard").glob("events*"))) == 1

@@ -19,7 +19,6 @@ from hotlap.training.documents import (
     read_document,
     utc_text,
     write_document,
-    write_text_atomically,
 )
 
 
@@ -42,11 +41,6 @@ def test_a_document_comes_back_as_it_went(tmp_path):
     assert read_document(tmp_path / "a.json") == document
     write_document(tmp_path / "a.json", {}, indent=2)
     assert read_document(tmp_path / "a.json") == {}
-
-
-def test_text_is_utf_8_with_plain_line_ends(tmp_path):
-    write_text_atomically(tmp_path / "a.toml", 'name = "ä"\nb = 1\n')
-    assert (tmp_path / "a.toml").read_bytes() == b'name = "\xc3\xa4"\nb = 1\n'
 
 
 @pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "replace"), (Path, "open")])

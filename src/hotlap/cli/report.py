@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from hotlap.evaluation.records import RunGroup, RunRecord
     from hotlap.tracks.registry import Track
 
-REPORT_NAME = "report"  # within the folder of a run
-
 
 def report(
     subjects: Annotated[list[str], typer.Argument(metavar="RUN…|DRIVER", help="Runs, or one model or driver.")],
@@ -36,6 +34,7 @@ def report(
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
     """
     from hotlap.cli.run_records import is_run, read_run
+    from hotlap.training.run_folder import REPORT_NAME
 
     are_runs = [is_run(subject) for subject in subjects]
     if not any(are_runs) and len(subjects) == 1:

@@ -4,7 +4,6 @@ import math
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -12,7 +11,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.errors import InputFileError, OutputFileError, TrackError
+from hotlap.errors import InputFileError, TrackError
+from hotlap.replacing import write_whole
 from hotlap.tracks.centreline import MIN_POINTS, Centreline
 from hotlap.tracks.geometry import find_fault
 from hotlap.tracks.spline import FloatArray
@@ -122,7 +122,7 @@ def write_centreline(path: str | os.PathLike[str], centreline: Centreline, comme
     lines = [f"# {_printable(line)}".rstrip() for line in (comment or "").splitlines()]
     lines.append(f"# {CENTRELINE_HEADER}")
     lines += _format_rows(Path(path), columns, ",", (3,) * len(columns))
-    _write_atomically(Path(path), lines)
+    write_whole(Path(path), "\n".join([*lines, ""]).encode())
 
 
 def read_raceline(path: str | os.PathLike[str]) -> Raceline:
@@ -150,7 +150,7 @@ def write_raceline(path: str | os.PathLike[str], raceline: Raceline) -> None:
     columns = tuple(getattr(raceline, name) for name in RACELINE_COLUMNS)
     lines = [f"# {_printable(raceline.comment)}".rstrip(), f"# {'; '.join(RACELINE_COLUMNS)}"]
     lines += _format_rows(Path(path), columns, "; ", RACELINE_DECIMALS)
-    _write_atomically(Path(path), lines)
+    write_whole(Path(path), "\n".join([*lines, ""]).encode())
 
 
 def _read_text(path: Path) -> str:
@@ -391,16 +391,3 @@ def _format_rows(path: Path, columns: tuple[FloatArray, ...], separator: str, de
 def _printable(text: str) -> str:
     """The text on one line, without the control characters that would make the file unreadable."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def _write_atomically(path: Path, lines: list[str]) -> None:
-    if not path.name or path.is_dir():
-        raise OutputFileError(f"{path}: cannot be written, this is a folder. Name a file in it.")
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        draft.replace(path)
-    except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            draft.unlink()
-        raise OutputFileError(f"{path}: cannot be written ({error}). Check the folder and its permissions.") from None

@@ -3,10 +3,8 @@
 import dataclasses
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hotlap.config import build, snake_case
-from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
+from hotlap.errors import ConfigError, InputFileError, ModelError
+from hotlap.replacing import write_whole
 
 T = TypeVar("T")
 
@@ -24,35 +23,7 @@ _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 def write_document(path: Path, document: Mapping[str, Any], *, indent: int | None = None) -> None:
     """Write plain data as JSON, whole or not at all."""
-    write_text_atomically(path, json.dumps(document, allow_nan=False, indent=indent) + "\n")
-
-
-def write_text_atomically(path: Path, text: str) -> None:
-    """Write a file such that a reader sees the old one or the whole new one, even after a power cut."""
-    try:
-        draft = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            with draft.open("wb") as file:
-                file.write(text.encode("utf-8"))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise OutputFileError(f"{path}: cannot be written ({reason}). Check the folder and the room left.") from None
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name in the folder outlast a power cut, where the system can do that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    write_whole(path, (json.dumps(document, allow_nan=False, indent=indent) + "\n").encode())
 
 
 def read_document(path: Path) -> dict[str, Any]:

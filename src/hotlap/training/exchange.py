@@ -1,8 +1,5 @@
 """What all exchange of models with other programs needs: the spaces a model was made for, and files written whole."""
 
-import os
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from gymnasium import spaces
@@ -10,7 +7,6 @@ from gymnasium import spaces
 from hotlap.drivers.model_files import ModelCard
 from hotlap.envs.spaces import action_space
 from hotlap.envs.stacking import stacked_observation_space
-from hotlap.errors import OutputFileError
 from hotlap.training.foreign import make_env
 
 
@@ -26,18 +22,3 @@ def spaces_of(card: ModelCard) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
         return env.observation_space, env.action_space
     finally:
         env.close()
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: until the last moment the old one, if any, stands as it was."""
-    try:
-        draft = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            draft.write_bytes(content)
-            draft.replace(path)
-        finally:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise OutputFileError(f"{path}: cannot be written ({reason}). Check the folder and the room left.") from None

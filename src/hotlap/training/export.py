@@ -21,7 +21,8 @@ from hotlap._version import __version__
 from hotlap.drivers.learned import ACTIVATIONS, POLICIES, VARIANCE_FLOOR, LearnedPolicy
 from hotlap.drivers.model_files import Arrays, ModelCard, ModelFile
 from hotlap.errors import ModelError
-from hotlap.training.exchange import spaces_of, write_file
+from hotlap.replacing import write_whole
+from hotlap.training.exchange import spaces_of
 
 OPSET = 17
 IR_VERSION = 8  # the first that has this opset, so that older runtimes read the file too
@@ -39,7 +40,7 @@ def export_onnx(model: ModelFile, path: Path) -> None:
     Input `observation`: float32 (N, …) as the policy sees it, stacked and with waves, not normalized. Output `action`:
     float32 (N, …) within the bounds, or int64 (N,) where actions are choices. The metadata are the model's card.
     """
-    write_file(path, policy_graph(model).SerializeToString(deterministic=True))
+    write_whole(path, policy_graph(model).SerializeToString(deterministic=True))
 
 
 def policy_graph(model: ModelFile) -> ModelProto:

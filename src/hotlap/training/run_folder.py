@@ -6,12 +6,13 @@ from pathlib import Path
 
 from hotlap.drivers.model_files import EXPERIMENTS, is_there
 from hotlap.errors import InputFileError, OutputFileError, TrainingError
+from hotlap.replacing import write_whole
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.documents import write_text_atomically
 from hotlap.training.run_config import RunConfig, load_config
 
 CONFIG_NAME = "config.toml"
 TENSORBOARD_NAME = "tensorboard"
+REPORT_NAME = "report"
 # What a run leaves beside its checkpoints: the files named after it, the configuration, and drafts of a killed process.
 _OWN = re.compile(
     r"(?:ppo|sac|a2c)_seed\d+_(?:model\.zip|best\.zip|results\.json|metrics\.jsonl?)"
@@ -78,7 +79,7 @@ class RunFolder:
 
     def write_config(self, config: RunConfig) -> None:
         """Keep the resolved configuration, whole or not at all."""
-        write_text_atomically(self.config, config.to_toml())
+        write_whole(self.config, config.to_toml().encode())
 
 
 def create_run(config: RunConfig, name: str | None, overwrite: bool) -> RunFolder:
@@ -131,4 +132,5 @@ def _files_of(path: Path) -> list[Path]:
         return []
     found = [file for file in sorted(path.iterdir()) if _OWN.fullmatch(file.name)]
     found += [path / name for name in CheckpointManager(path).names()]
+    found += [file for file in sorted((path / REPORT_NAME).glob("*")) if file.suffix in (".html", ".png")]
     return found + sorted((path / TENSORBOARD_NAME).glob("events.out.tfevents.*"))

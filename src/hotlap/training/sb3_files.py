@@ -27,8 +27,9 @@ from hotlap.drivers.model_files import NORMALIZER_GROUP, POLICY_GROUP, Arrays, M
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import OBSERVATION_LAYOUT
 from hotlap.errors import ConfigError, InputFileError, ModelError
+from hotlap.replacing import write_whole
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.exchange import spaces_of, write_file
+from hotlap.training.exchange import spaces_of
 from hotlap.training.replay import one_line
 from hotlap.training.sb3_text import check_space, find_algorithm, find_count, find_policy
 
@@ -54,12 +55,12 @@ def export_sb3(model: ModelFile, path: Path) -> list[Path]:
     zipped, pickled = sb3_names(path)
     written = io.BytesIO()
     _plain_learner(model, env).save(written)
-    write_file(zipped, written.getvalue())
+    write_whole(zipped, written.getvalue())
     if model.card.clip_obs is None:
         if pickled.exists():
             _log.warning("%s: belongs to another model; this one sees observations as they are.", pickled)
         return [zipped]
-    write_file(pickled, pickle.dumps(_plain_normalizer(model, env, model.card.clip_obs)))
+    write_whole(pickled, pickle.dumps(_plain_normalizer(model, env, model.card.clip_obs)))
     return [zipped, pickled]
 
 
