@@ -76,6 +76,7 @@ def laps(completion=1.0, clean=1.0, lap_s=40.0, reward=1.0, gap=None):
     ("better", "worse"),
     [
         (laps(completion=1.0, lap_s=90.0), laps(completion=0.9, lap_s=30.0)),  # coming round beats being fast
+        (laps(completion=1.0, lap_s=90.0), laps(completion=0.997, lap_s=30.0)),  # be it one car in three hundred
         (laps(clean=1.0, lap_s=90.0), laps(clean=0.8, lap_s=30.0)),
         (laps(lap_s=30.0, reward=0.0), laps(lap_s=30.1, reward=9.0)),
         (laps(clean=0.98, lap_s=30.0), laps(clean=1.0, lap_s=31.0)),  # a hair's breadth of cleanness does not count

@@ -86,11 +86,11 @@ def _judge_laps(laps: Evaluation) -> Judgement:
     named = {"clean_lap_rate": laps.clean_lap_rate, "median_lap_time_sec": laps.median_lap_time_sec}
     named["gap_to_optimal"] = laps.gap_to_optimal
     figures |= {f"eval/{name}": value for name, value in named.items() if value is not None}
-    # Whoever comes round beats whoever is fast, and a clean lap beats a fast one; a hair's breadth of either does not.
+    # Whoever comes round beats whoever is fast; so does a clean lap, though not by a hair's breadth.
     clean = laps.clean_lap_rate or 0.0
     lap_s = laps.median_lap_time_sec
     score = (
-        round(laps.completion_rate, 2),
+        laps.completion_rate,
         round(clean, 1),
         -lap_s if lap_s is not None else -np.inf,
         laps.mean_reward,
