@@ -13,7 +13,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from hotlap.errors import ConfigError
-from hotlap.training.algorithms import RATE_STEP, HotlapA2C, HotlapPPO, HotlapSAC, averaged, build_model
+from hotlap.training.algorithms import RATE_STEP, HotlapA2C, HotlapPPO, HotlapSAC, build_model
 from hotlap.training.worlds import Worlds
 from tiny_runs import tiny_config
 
@@ -207,48 +207,6 @@ def test_the_noise_never_falls_below_its_floor(monkeypatch, left, floor):
 
 def test_choices_have_no_noise_to_keep():
     build(env="CartPole-v1", ppo={"noise_floor": 0.5}).learn(32)
-
-
-# --- averaged weights ---
-
-
-def test_weights_are_averaged_over_rollouts(monkeypatch):
-    model = build(ppo={"averaging": 0.75})
-    ones = model.policy.action_net.bias.data
-
-    def train(self):
-        ones.fill_(next(values))
-
-    values = iter([8.0, 4.0, 0.0])
-    monkeypatch.setattr(PPO, "train", train)
-    seen = []
-    for _ in range(3):
-        model.train()
-        seen.append(model.average["action_net.bias"].item())
-    assert seen == [8.0, 7.0, 5.25]  # the first counts whole; then a quarter of the newest
-    with averaged(model):
-        assert model.policy.action_net.bias.item() == 5.25
-    assert model.policy.action_net.bias.item() == 0.0
-
-
-def test_the_learners_own_weights_come_back_whatever_happens_within():
-    model = build(ppo={"averaging": 0.9})
-    model.learn(64)
-    own = weights(model)
-    with averaged(model):
-        assert (weights(model) != own).any()
-    assert (weights(model) == own).all()
-    with pytest.raises(ZeroDivisionError), averaged(model):
-        raise ZeroDivisionError
-    assert (weights(model) == own).all()
-
-
-@pytest.mark.parametrize("algo", OURS)
-def test_without_an_average_the_weights_are_the_learners_own(algo):
-    model = build(algo)
-    own = weights(model)
-    with averaged(model):
-        assert (weights(model) == own).all()
 
 
 # --- building ---

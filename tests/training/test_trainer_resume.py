@@ -121,24 +121,6 @@ def test_from_each_of_its_checkpoints_it_ends_with_the_same_bits(tmp_path, whole
         assert list(killed.glob("*.partial")) == []
 
 
-def test_averaged_weights_survive_a_stop_and_are_what_a_model_holds(tmp_path, unjudged):
-    config = tiny_config(num_envs=2, ppo={"averaging": 0.5}, checkpoint={"interval": 32})
-    train(config, tmp_path / "whole")
-    train(config, tmp_path / "stopped", stop_at=70)
-    train(config, tmp_path / "stopped", resume=True)
-    assert_same_run(tmp_path / "whole", tmp_path / "stopped", config)
-    plain = tiny_config(num_envs=2, checkpoint={"interval": 32})
-    train(plain, tmp_path / "plain")
-    # Averaging looks on: what is learned from is the same to the last bit, and only the model is another.
-    newest = [CheckpointManager(tmp_path / name).find_newest().snapshot.groups["policy"] for name in ("whole", "plain")]
-    assert all((newest[0][key] == newest[1][key]).all() for key in newest[0])
-    averaged, own = (
-        tensors(RunFolder(tmp_path / name, one.experiment_id).model)
-        for name, one in (("whole", config), ("plain", plain))
-    )
-    assert all(averaged[key] != own[key] for key in own if key.startswith("policy/") and "weight" in key)
-
-
 def test_what_was_logged_before_a_checkpoint_is_safe_on_the_disk_with_it(tmp_path, unjudged, monkeypatch):
     """A kill right after it must cost neither events nor points: the run that goes on does not make them again."""
     config = tiny_config(checkpoint={"interval": 32})

@@ -1,12 +1,9 @@
 """PPO, SAC and A2C of stable-baselines3, with budgets kept to the step and nothing hidden from a checkpoint."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -85,7 +82,6 @@ class HotlapPPO(_WholeBudget, PPO):
     def __init__(self, *args: Any, settings: PPOSettings, **kwargs: Any) -> None:
         self.settings = settings
         self.rate_scale = 1.0
-        self.average: dict[str, torch.Tensor] | None = None
         super().__init__(*args, **kwargs)
 
     def _setup_lr_schedule(self) -> None:
@@ -107,16 +103,6 @@ class HotlapPPO(_WholeBudget, PPO):
             goal = self.settings.kl_goal * self._decay(self._current_progress_remaining)
             self._follow_change(float(self.logger.name_to_value["train/approx_kl"]), goal)
         self._keep_noise()
-        if self.settings.averaging > 0.0:
-            self._go_on_averaging()
-
-    def _go_on_averaging(self) -> None:
-        """Mix the weights as they are now into the average, which began with the first rollout's."""
-        now = self.policy.state_dict()
-        if self.average is None:
-            self.average = {name: value.clone() for name, value in now.items()}
-        for name, value in self.average.items():
-            value.lerp_(now[name], 1.0 - self.settings.averaging)
 
     def _follow_change(self, change: float, goal: float) -> None:
         low, high = RATE_RANGE
@@ -150,21 +136,6 @@ class HotlapSAC(_SparseInfos, SAC):
 Learner = HotlapPPO | HotlapA2C | HotlapSAC
 
 
-@contextmanager
-def averaged(model: BaseAlgorithm) -> Iterator[None]:
-    """Within, the policy has its averaged weights, where it keeps such: those are judged and saved as the model."""
-    average = getattr(model, "average", None)
-    if average is None:
-        yield
-        return
-    own = {name: value.clone() for name, value in model.policy.state_dict().items()}
-    model.policy.load_state_dict(average)
-    try:
-        yield
-    finally:
-        model.policy.load_state_dict(own)
-
-
 def _steps_left(model: BaseAlgorithm) -> int:
     """Vector steps to the end of the budget."""
     return math.ceil((model._total_timesteps - model.num_timesteps) / model.n_envs)
@@ -193,7 +164,7 @@ def _build(config: RunConfig, env: VecEnv, kind: PolicyKind) -> Learner:
         "stats_window_size": max(100, config.num_envs),
     }
     if isinstance(settings, PPOSettings):
-        own = ("kl_goal", "final_rate_share", "noise_floor", "noise_floor_end", "averaging")
+        own = ("kl_goal", "final_rate_share", "noise_floor", "noise_floor_end")
         theirs = {name: value for name, value in as_plain(settings).items() if name not in own}
         return HotlapPPO(**common, **theirs, settings=settings)
     if isinstance(settings, A2CSettings):

@@ -85,7 +85,6 @@ class PPOSettings:
     final_rate_share: float = 1.0  # of the learning rate, or of kl_goal, reached in a straight line at the run's end
     noise_floor: float = 0.0  # the actions' standard deviation never falls below this …
     noise_floor_end: float = 0.0  # … which moves to this over the run
-    averaging: float = 0.0  # models hold weights averaged over the rollouts, this share of them older than the last
 
     def __post_init__(self) -> None:
         _check_learning(self)
@@ -95,7 +94,6 @@ class PPOSettings:
         _check_share("gae_lambda", self.gae_lambda)
         _check_positive("clip_range", self.clip_range)
         _check_share("final_rate_share", self.final_rate_share)
-        _check_share("averaging", self.averaging)
         _check_positive("max_grad_norm", self.max_grad_norm)
         for name in ("target_kl", "kl_goal"):
             if getattr(self, name) is not None:

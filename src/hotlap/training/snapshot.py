@@ -128,7 +128,6 @@ def _learner(model: BaseAlgorithm) -> Tree:
         "episodes": [[info["r"], info["l"], info["t"]] for info in model.ep_info_buffer or ()],
         "successes": [bool(success) for success in model.ep_success_buffer or ()],
         "pending_log": pending,
-        "average": getattr(model, "average", None),
         # SAC learns this beside its policy.
         "log_ent_coef": getattr(model, "log_ent_coef", None),
     }
@@ -160,9 +159,6 @@ def _restore_learner(model: BaseAlgorithm, learner: Tree) -> None:
     for name, value in learner["memories"].items():
         if value is not None:
             setattr(model, name, _as_laid_out(value))
-    if learner.get("average") is not None:
-        average = {name: torch.from_numpy(value) for name, value in learner["average"].items()}
-        model.average = average  # type: ignore[attr-defined]
     if learner["log_ent_coef"] is not None:
         model.log_ent_coef.data.copy_(torch.from_numpy(learner["log_ent_coef"]))  # type: ignore[attr-defined]
     window = model._stats_window_size

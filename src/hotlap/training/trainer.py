@@ -16,7 +16,7 @@ from hotlap.archive import tensors_digest
 from hotlap.drivers.model_files import POLICY_GROUP, card_of, refuse_foreign
 from hotlap.errors import ModelError, StateError, TrainingError
 from hotlap.sim.batch_cpu import warm_up
-from hotlap.training.algorithms import averaged, build_model
+from hotlap.training.algorithms import build_model
 from hotlap.training.callbacks import MetricsCallback, RacerMetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager, save_snapshot
 from hotlap.training.event_writer import EventWriter
@@ -182,8 +182,7 @@ class _Session:
         self.collector.metrics().save(self.folder.metrics)
         episodes = self.config.evaluation.final_episodes
         policy = live_policy(self.model, make_card(self.config, self.worlds.env, self.model.num_timesteps, digest))
-        with averaged(self.model):
-            returns = self.judge.evaluate_returns(policy, episodes)
+        returns = self.judge.evaluate_returns(policy, episodes)
         laps = self.judge.evaluate_file(self.folder.chosen, episodes) if self.is_racer else None
         course = Course(
             self.first_began_s,
@@ -203,7 +202,7 @@ class _Session:
 
     def _judge_now(self) -> Judgement:
         policy = live_policy(self.model, make_card(self.config, self.worlds.env, self.model.num_timesteps, ""))
-        with undisturbed(self.model), averaged(self.model):
+        with undisturbed(self.model):
             return self.judge.judge(policy, self.config.evaluation.episodes)
 
     # --- state ---
@@ -228,8 +227,7 @@ class _Session:
 
     def _write_model(self, path: Path) -> str:
         """Save the policy as it is now, with all that belongs to it but the replay buffer; its weights' digest."""
-        with averaged(self.model):
-            snapshot = self._capture(with_replay=False)
+        snapshot = self._capture(with_replay=False)
         digest = tensors_digest(snapshot.groups[POLICY_GROUP])
         card = make_card(self.config, self.worlds.env, snapshot.step, digest)
         save_snapshot(path, snapshot, card.as_plain(), snapshot.step)
