@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +35,11 @@ COMPILE_ERROR = pytest.StashKey[Exception]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Point HOTLAP_HOME at an empty folder, for us and for every process a test starts."""
+    """Point HOTLAP_HOME at an empty folder, for us and for every process a test starts.
+
+    Ctrl-C is made to mean what it means at a terminal: who is started in the background inherits a deaf ear to it.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="hotlap-tests-")
     config.stash[HOME] = (home, os.environ.get("HOTLAP_HOME"))
     os.environ["HOTLAP_HOME"] = home
