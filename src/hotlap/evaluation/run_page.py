@@ -21,7 +21,7 @@ from hotlap.evaluation.tables import Table, columns_for, run_table
 from hotlap.tracks.registry import Track
 
 _ABOUT_RUNS = (
-    "A finished run's figures are those of its final model over the final evaluation, without exploring; “so far” "
+    "A finished run's figures are those of its final model, a racer's of its best one, without exploring; “so far” "
     "means the last evaluation on the way."
 )
 _ABOUT_SEEDS = (
