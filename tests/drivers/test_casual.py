@@ -10,6 +10,9 @@ from hotlap.evaluation.laps import LapCounter, drive, measuring_fleet
 from hotlap.sim.vehicle import GRAVITY_MPS2, TICKS_PER_SECOND, CarParameters
 from hotlap.tracks.registry import split_ids
 
+# Whole laps of many cars, on a machine that may be busy with other things.
+pytestmark = pytest.mark.timeout(60)
+
 REACTION_TICKS = round(0.25 * TICKS_PER_SECOND)
 
 
