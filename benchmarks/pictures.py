@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hotlap.cli.output import writable
-from hotlap.cli.run_records import read_run
 from hotlap.errors import HotlapError, ReportError
-from hotlap.evaluation.drives import drive_run, fastest_drive, measure_yardsticks
-from hotlap.evaluation.plots.maps import draw_side_by_side
-from hotlap.evaluation.plots.training import draw_learning, draw_progress
-from hotlap.evaluation.records import RunGroup, group_runs
-from hotlap.optimal.store import find_reference
+from hotlap.optimal.reference import find_reference
+from hotlap.reports.model_laps import drive_run, fastest_drive, measure_yardsticks
+from hotlap.reports.plots.maps import draw_side_by_side
+from hotlap.reports.plots.training_charts import draw_learning, draw_progress
+from hotlap.reports.run_loader import read_run
+from hotlap.reports.run_record import RunGroup, group_runs
 from hotlap.tracks.registry import load_track
 
 LINE_NAME, CURVE_NAME = "learned.png", "learning.png"

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hotlap.cli.run_records import read_run
-from hotlap.drivers.model_files import find_model
 from hotlap.errors import HotlapError
-from hotlap.evaluation.records import Figures, RunRecord, group_runs
-from hotlap.evaluation.tables import run_table, to_markdown
-from hotlap.training.judging import FINAL_SEED, evaluate_model
+from hotlap.models.model_file import find_model
+from hotlap.reports.run_loader import read_run
+from hotlap.reports.run_record import Figures, RunRecord, group_runs
+from hotlap.reports.tables import run_table, to_markdown
+from hotlap.training.policy_evaluation import FINAL_SEED, evaluate_model
 
 EPISODES = 100
 

@@ -30,6 +30,8 @@ SERVING_S = 60
 # Patience with the one real solve of the fast tests, on a machine that is busy with other things.
 SOLVING_S = 180
 
+pytest_plugins = ("trained_models",)
+
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
 
@@ -102,7 +104,7 @@ def compiled(pytestconfig: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def followed(compiled: None) -> "tuple[Plan, Plan]":
     """The flying and the standing lap of track-01 as the optimal driver wants them: the fast tests' one real solve."""
-    from hotlap.drivers.optimal import FOLLOWER_AIMS
+    from hotlap.drivers.optimal_follower import FOLLOWER_AIMS
     from hotlap.optimal.lap import solve_flying, solve_standing
     from hotlap.tracks.registry import load_track
 

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from evaluation.synthetic import centreline_raceline, clock, follow
-from evaluation.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
-from hotlap.evaluation.comparison import compare
-from hotlap.evaluation.drives import Drive, Yardsticks
-from hotlap.evaluation.plots import chart
+from hotlap.evaluation.lap_comparison import compare
+from hotlap.reports.model_laps import Drive, Yardsticks
+from hotlap.reports.plots import chart
 from hotlap.tracks.registry import load_track
+from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 EVALUATION = {"completion_rate": 1.0, "clean_lap_rate": 0.9, "median_lap_time_sec": 31.5, "gap_to_optimal": 0.11}

@@ -213,7 +213,7 @@ def test_plain_data_leaves_out_what_is_not_there():
 def test_toml_is_written_as_a_person_would():
     data = {"name": "x", "rate": 3e-4, "widths": [64, 32], "on": True, "world": {"track": "t", "config": {"a": 1}}}
     assert to_toml(data) == (
-        'name = "x"\nrate = 0.0003\nwidths = [64, 32]\non = true\n\n[world]\ntrack = "t"\n\n[world.config]\na = 1\n'
+        'name = "x"\nrate = 0.0003\nwidths = [64, 32]\non = true\n\n[racer]\ntrack = "t"\n\n[racer.config]\na = 1\n'
     )
 
 

@@ -10,13 +10,13 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from hotlap.archive import read_archive
 from hotlap.config import build, snake_case
-from hotlap.evaluation import laps
-from hotlap.training.judging import Judge
-from hotlap.training.returns import Returns
+from hotlap.evaluation import evaluate as laps
+from hotlap.evaluation.returns import Returns
+from hotlap.models.archive import read_archive
+from hotlap.training.policy_evaluation import PolicyEvaluator
 from hotlap.training.run_config import RunConfig
-from hotlap.training.run_folder import RunFolder
+from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Outcome, Trainer
 
 # The first optimizer loads half of torch, which takes seconds: here no test's clock runs yet.
@@ -47,7 +47,7 @@ def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: i
         "evaluation": {"interval": 0, "final_episodes": 1},
     }
     if env == RACER:
-        data["world"] = {"config": {"episode": {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": "random"}}}
+        data["racer"] = {"config": {"episode": {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": "random"}}}
     if env == LUNAR and algo == "sac":
         data["env_args"] = {"continuous": True}
     for name, value in changes.items():
@@ -87,14 +87,14 @@ def train(config: RunConfig, path: Path, stop_at: int | None = None, resume: boo
     return trainer.run(trainer.checkpoints.find_newest() if resume else None)
 
 
-def skip_judging(patch: pytest.MonkeyPatch) -> None:
+def skip_evaluation(patch: pytest.MonkeyPatch) -> None:
     """Let evaluations cost nothing, where they are not the point."""
     found = laps.Evaluation(
         "x", "track-01", "random", 0, 1, 0, 0.0, None, None, None, None, None, None, None, None, 0.0
     )
-    patch.setattr(Judge, "evaluate_returns", lambda *_: Returns(np.zeros(1), np.ones(1, np.int64)))
-    patch.setattr(Judge, "evaluate_laps", lambda *_: found)
-    patch.setattr(Judge, "evaluate_file", lambda *_: found)
+    patch.setattr(PolicyEvaluator, "evaluate_returns", lambda *_: Returns(np.zeros(1), np.ones(1, np.int64)))
+    patch.setattr(PolicyEvaluator, "evaluate_laps", lambda *_: found)
+    patch.setattr(PolicyEvaluator, "evaluate_file", lambda *_: found)
 
 
 def tensors(path: Path) -> dict[str, bytes]:

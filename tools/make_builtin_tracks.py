@@ -7,9 +7,9 @@ import numpy as np
 
 import hotlap.tracks
 from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.clothoid_path import PolygonCorner, round_corners, to_millimetres
 from hotlap.tracks.files import write_centreline
 from hotlap.tracks.generator import LINE_AT, SPACING_M, TEST_SEEDS, TRAIN_SEEDS, generate
-from hotlap.tracks.rounding import Corner, round_corners, to_millimetres
 
 DATA = Path(hotlap.tracks.__file__).parent / "data"
 
@@ -83,7 +83,9 @@ DRAWINGS = {
 
 def draw(drawing: Drawing) -> Centreline:
     """The drawing as a centreline, with the start line on its longest straight."""
-    path = round_corners([Corner(x * drawing.scale, y * drawing.scale, radius) for x, y, radius in drawing.corners])
+    path = round_corners(
+        [PolygonCorner(x * drawing.scale, y * drawing.scale, radius) for x, y, radius in drawing.corners]
+    )
     x, y = path.sample(path.point_on_longest_straight(LINE_AT), SPACING_M)
     width = np.full(len(x), drawing.half_width_m)
     return Centreline(to_millimetres(x - x[0]), to_millimetres(y - y[0]), to_millimetres(width), to_millimetres(width))

@@ -20,8 +20,7 @@ SHIPPED = Path(__file__).resolve().parent.parent / "src" / "hotlap" / "optimal" 
 def solve(track_id: str, folder: Path) -> str:
     """Solve one track into `folder`; a line that says how it went."""
     from hotlap.errors import OptimalError
-    from hotlap.optimal.solving import solve_reference
-    from hotlap.optimal.store import keep_reference
+    from hotlap.optimal.reference import keep_reference, solve_reference
     from hotlap.tracks.registry import load_track
 
     began = time.perf_counter()
@@ -40,10 +39,10 @@ def solve(track_id: str, folder: Path) -> str:
 
 def replay(track_id: str) -> str:
     """Let the optimal driver drive one track; a line that says how near it came."""
-    from hotlap.drivers.optimal import OptimalDriver
+    from hotlap.drivers.optimal_follower import OptimalDriver
     from hotlap.errors import HotlapError
-    from hotlap.evaluation.laps import evaluate
-    from hotlap.optimal.store import find_reference
+    from hotlap.evaluation.evaluate import evaluate
+    from hotlap.optimal.reference import find_reference
     from hotlap.tracks.registry import load_track
 
     reference = find_reference(load_track(track_id))
@@ -67,7 +66,7 @@ def main() -> int:
     parser.add_argument("--replay", action="store_true", help="drive the known laps instead of solving")
     args = parser.parse_args()
 
-    from hotlap.optimal.store import find_reference
+    from hotlap.optimal.reference import find_reference
     from hotlap.tracks.registry import list_tracks, load_track
 
     chosen = args.tracks or [entry.track_id for entry in list_tracks() if entry.source != "yours"]

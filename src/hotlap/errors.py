@@ -1,5 +1,7 @@
 """Every exception Hotlap raises on purpose; each is also the built-in a caller would expect."""
 
+MAX_FOREIGN_MESSAGE = 240  # characters quoted from another library's error
+
 
 class HotlapError(Exception):
     """Root of all errors a user can cause; the command line prints its text and nothing else."""
@@ -75,3 +77,8 @@ class BridgeConnectionError(BridgeError, ConnectionError):
 
 class BridgeTimeoutError(BridgeConnectionError, TimeoutError):
     """A bridge that did not answer in time."""
+
+
+def one_line(error: Exception) -> str:
+    """The message of another library's error on one line, short enough to stand inside one of ours."""
+    return " ".join(str(error).split())[:MAX_FOREIGN_MESSAGE].rstrip(".")

@@ -15,7 +15,7 @@ from hotlap.bridge.binary import (
     write_step,
 )
 from hotlap.errors import BridgeError
-from hotlap.sim.batch_cpu import Batch, make_batch
+from hotlap.sim.step import Batch, make_batch
 
 
 def filled_batch(num_cars: int) -> Batch:

@@ -10,10 +10,10 @@ from gymnasium.utils.env_checker import check_env
 import hotlap
 from bridge.conversation import SHORT_RANDOM
 from hotlap.bridge.remote_env import config_json
-from hotlap.bridge.world import settings_from
+from hotlap.bridge.simulation import settings_from
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, BridgeConnectionError, ConfigError, UnknownTrackError
-from hotlap.tracks.golden import reflexes
+from hotlap.tracks.golden_traces import reflexes
 
 
 @pytest.fixture

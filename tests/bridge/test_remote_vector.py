@@ -10,7 +10,7 @@ from hotlap.bridge.protocol import MAX_REQUEST_BYTES
 from hotlap.bridge.remote_vector import _step_pattern
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ActionError, BridgeConnectionError, ConfigError, UnknownTrackError
-from hotlap.tracks.golden import reflexes
+from hotlap.tracks.golden_traces import reflexes
 
 FORMS = pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 

@@ -12,7 +12,7 @@ from bridge.hostile import messages
 from hotlap.bridge import session as session_module
 from hotlap.bridge.binary import read_step, write_actions
 from hotlap.bridge.protocol import MAX_REQUEST_BYTES
-from hotlap.bridge.world import World
+from hotlap.bridge.simulation import Simulation
 from hotlap.tracks.registry import list_tracks
 
 STEP_KEYS = {
@@ -172,7 +172,7 @@ def test_a_binary_action_that_is_not_finite_moves_nothing(talk, bad):
 def test_a_bug_of_ours_costs_one_request_and_one_line(talk, monkeypatch, caplog):
     talk(type="reset")
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(World, "step", lambda self, action: 1 // 0)
+        patch.setattr(Simulation, "step", lambda self, action: 1 // 0)
         assert "internal error" in talk(type="step", action=GAS)["message"]
     [record] = caplog.records
     assert record.name == session_module.__name__

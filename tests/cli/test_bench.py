@@ -25,7 +25,7 @@ def test_sim_for_people(hotlap):
 @pytest.fixture
 def learning(monkeypatch):
     """Rollouts that take as long as they are said to, so that none is waited for."""
-    from hotlap.training import speed
+    from hotlap.bench import training as speed
 
     monkeypatch.setattr(speed, "_batched_rollout_s", lambda config, rollouts: 0.5)
     monkeypatch.setattr(speed, "_single_rollout_s", lambda track, settings, rollouts: 4.0)
@@ -65,7 +65,7 @@ def test_train_refuses_bad_input_in_one_line(refused, arguments, words):
 @pytest.fixture
 def peers(monkeypatch):
     """One peer that is here and one that is not, so that no real one is waited for."""
-    from hotlap.evaluation import peers as module
+    from hotlap.bench import peers as module
 
     def missing(seconds):
         raise ImportError("No module named 'nothing'")

@@ -58,7 +58,7 @@ def test_a_graphics_card_is_named(hotlap, monkeypatch, tmp_path):
 
 
 def test_a_cache_that_cannot_be_written_is_said(hotlap, monkeypatch):
-    from hotlap.sim import compiling
+    from hotlap.sim import compilation as compiling
 
     monkeypatch.setattr(compiling, "cache_folder", lambda: None)
     assert "Set HOTLAP_CACHE" in hotlap("doctor").out

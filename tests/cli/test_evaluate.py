@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tiny_runs import LUNAR, RACER, skip_judging, tiny_config, train
+from tiny_runs import LUNAR, RACER, skip_evaluation, tiny_config, train
 
 FIGURES = {
     "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
@@ -72,10 +72,10 @@ def experiments(tmp_path_factory):
     """A folder with two short runs in it: one on track-02, with a best model, and one on the pole."""
     path = tmp_path_factory.mktemp("experiments")
     with pytest.MonkeyPatch.context() as patch:
-        skip_judging(patch)
+        skip_evaluation(patch)
         world = {"track": "track-02", "action_repeat": 3, "stack": 2}
         for name, config in (
-            ("laps", tiny_config(env=RACER, steps=40, world=world, evaluation={"interval": 20, "episodes": 1})),
+            ("laps", tiny_config(env=RACER, steps=40, racer=world, evaluation={"interval": 20, "episodes": 1})),
             ("pole", tiny_config(env="CartPole-v1", steps=40)),
         ):
             train(config, path / "results" / "experiments" / name)
@@ -117,7 +117,7 @@ def test_a_model_of_another_environment_gets_its_mean_return(hotlap, inside):
 def test_what_was_trained_over_envpool_is_evaluated_in_gymnasium(hotlap, tmp_path, monkeypatch):
     pytest.importorskip("envpool")
     pytest.importorskip("Box2D")
-    skip_judging(monkeypatch)
+    skip_evaluation(monkeypatch)
     train(tiny_config(env=LUNAR, steps=16, num_envs=2, backend="envpool", env_args={}), tmp_path / "moon")
     answer = hotlap("evaluate", tmp_path / "moon", "--episodes", 2, "--json")
     assert (answer.code, answer.figures["environment"]) == (0, "LunarLander-v3")

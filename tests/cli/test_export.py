@@ -10,10 +10,10 @@ import onnxruntime
 import pytest
 from stable_baselines3 import PPO
 
-from hotlap.drivers.learned import LearnedPolicy
-from hotlap.drivers.model_files import read_model
+from hotlap.models.exchange import spaces_of
+from hotlap.models.model_file import read_model
+from hotlap.models.policy import LearnedPolicy
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.exchange import spaces_of
 from tiny_runs import tiny_config, train
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "models.md"
@@ -26,7 +26,7 @@ def runs(compiled, tmp_path_factory):
     """A place with two runs under results/experiments: `ppo_seed42` on the racer and `cartpole`."""
     place = tmp_path_factory.mktemp("place")
     experiments = place / "results" / "experiments"
-    train(tiny_config("ppo", num_envs=4, world={"action_repeat": 4, "lap_waves": 8}), experiments / "ppo_seed42")
+    train(tiny_config("ppo", num_envs=4, racer={"action_repeat": 4, "lap_fourier": 8}), experiments / "ppo_seed42")
     train(tiny_config("ppo", "CartPole-v1", normalize={"obs": False, "reward": False}), experiments / "cartpole")
     return place
 
@@ -54,7 +54,7 @@ def test_a_run_or_a_model_leaves_as_onnx(hotlap, at_runs, tmp_path, name):
     assert (answer.code, answer.err) == (0, "")
     assert "ppo model of hotlap/Racer-v0, step 100" in answer.out
     assert str(tmp_path / "new" / "driver.onnx") in answer.out
-    assert "plays with action_repeat 4, stack 1, lap_waves 8" in answer.out
+    assert "plays with action_repeat 4, stack 1, lap_fourier 8" in answer.out
     session = onnxruntime.InferenceSession(str(tmp_path / "new" / "driver.onnx"))
     model = read_model(next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip")))
     obs = np.random.default_rng(0).random((100, 14 + 16), np.float32)
@@ -101,7 +101,7 @@ def test_a_model_is_not_written_over_by_itself(refused, at_runs, kind):
 
 
 def test_without_onnx_one_line_says_how_to_get_it(refused, at_runs, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "hotlap.training.export", raising=False)
+    monkeypatch.delitem(sys.modules, "hotlap.models.onnx_export", raising=False)
     monkeypatch.setitem(sys.modules, "onnx", None)
     line = refused("export", "ppo_seed42", "--format", "onnx", "--out", tmp_path / "driver.onnx")
     assert line.endswith("Install it: pip install 'hotlap[export]'.")
@@ -130,11 +130,11 @@ def test_a_racers_model_goes_and_comes_back(hotlap, at_runs, tmp_path):
     hotlap("export", "ppo_seed42", "--format", "sb3", "--out", tmp_path / "driver")
     answer = hotlap(
         "import", tmp_path / "driver.zip", "--trust-pickle", "--vecnormalize", tmp_path / "driver_vecnormalize.pkl",
-        "--track", "track-02", "--action-repeat", 4, "--lap-waves", 8, "--out", tmp_path / "back.zip",
+        "--track", "track-02", "--action-repeat", 4, "--lap-fourier", 8, "--out", tmp_path / "back.zip",
     )  # fmt: skip
     assert (answer.code, answer.err) == (0, "")
     assert f"taken to be of physics {PHYSICS_VERSION}" in answer.out
-    assert "plays with action_repeat 4, stack 1, lap_waves 8" in answer.out
+    assert "plays with action_repeat 4, stack 1, lap_fourier 8" in answer.out
     first = read_model(next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip")))
     back = read_model(tmp_path / "back.zip")
     assert back.card.weights_digest == first.card.weights_digest

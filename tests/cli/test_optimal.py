@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hotlap.drivers import driver as drivers
-from hotlap.drivers import optimal
+from hotlap.drivers import optimal_follower as optimal
 from hotlap.errors import OptimalError
-from hotlap.optimal import solving
-from hotlap.optimal.store import find_reference
+from hotlap.optimal import reference
+from hotlap.optimal.reference import find_reference
 from hotlap.tracks.registry import load_track
 
 FIGURES = {"lap_time_sec", "replay_lap_time_sec", "standing_lap_time_sec", "status", "solve_sec"}
@@ -30,8 +30,8 @@ def solver(monkeypatch, known):
     """A stand-in that answers at once; the tracks it was asked for."""
     asked = []
     slower = replace(known, lap_time_s=known.lap_time_s + 1.0, standing_mesh_change=3e-5)
-    monkeypatch.setattr(solving, "solve_laps", lambda track: asked.append(track.track_id) or ("flying", "standing"))
-    monkeypatch.setattr(solving, "reference_of", lambda track, flying, standing: slower)
+    monkeypatch.setattr(reference, "solve_laps", lambda track: asked.append(track.track_id) or ("flying", "standing"))
+    monkeypatch.setattr(reference, "reference_of", lambda track, flying, standing: slower)
     return asked
 
 
@@ -106,7 +106,7 @@ def test_a_solver_that_fails_is_quoted_in_one_line(hotlap, monkeypatch):
     def give_up(track):
         raise OptimalError("the optimal lap did not converge on 150 intervals: Restoration_Failed.")
 
-    monkeypatch.setattr(solving, "solve_laps", give_up)
+    monkeypatch.setattr(reference, "solve_laps", give_up)
     answer = hotlap("optimal", "track-01", "--fresh", "--json")
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.splitlines()[-1] == (

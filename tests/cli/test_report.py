@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from evaluation.synthetic import centreline_raceline, clock, follow
-from evaluation.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 from hotlap.drivers import driver as driver_module
-from hotlap.evaluation import drives, trace
-from hotlap.evaluation.drives import Yardsticks
-from hotlap.evaluation.plots import chart
-from hotlap.optimal import store
+from hotlap.evaluation import telemetry as trace
+from hotlap.optimal import reference as store
+from hotlap.reports import model_laps as drives
+from hotlap.reports.model_laps import Yardsticks
+from hotlap.reports.plots import chart
 from hotlap.tracks.files import Raceline
 from hotlap.tracks.registry import load_track
+from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 
 
 @dataclass(frozen=True)

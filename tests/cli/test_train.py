@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from hotlap.drivers.model_files import read_model
 from hotlap.errors import OutputFileError
+from hotlap.models.model_file import read_model
 from hotlap.training import trainer as trainer_module
+from hotlap.training.callbacks.checkpointing import CheckpointCallback
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.keeper import RunKeeper
 from hotlap.training.run_config import load_config
-from hotlap.training.run_folder import RunFolder
-from tiny_runs import LUNAR, assert_same_run, skip_judging, tiny_config
+from hotlap.training.run_files.run_folder import RunFolder
+from tiny_runs import LUNAR, assert_same_run, skip_evaluation, tiny_config
 
 DEFAULT = Path("results") / "experiments" / "ppo_seed42"
 
@@ -43,7 +43,7 @@ def recipe(here):
 @pytest.fixture
 def unjudged(monkeypatch):
     """Evaluations, and the comparison with the casual driver, cost nothing."""
-    skip_judging(monkeypatch)
+    skip_evaluation(monkeypatch)
     monkeypatch.setattr("hotlap.cli.train._tell_laps", lambda *_: None)
 
 
@@ -75,7 +75,7 @@ def test_options_go_over_the_recipe_and_into_the_saved_configuration(hotlap, rec
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
     assert hotlap("train", "--recipe", recipe(), *arguments, "--device", "cpu").code == 0
     config = load_config(Path("results/experiments/ppo_seed3/config.toml"))
-    assert (config.seed, config.steps, config.num_envs, config.world.track) == (3, 40, 2, "track-02")
+    assert (config.seed, config.steps, config.num_envs, config.racer.track) == (3, 40, 2, "track-02")
     assert (config.checkpoint.interval, config.algo, config.device) == (17, "ppo", "cpu")
     assert config.ppo.n_steps == 32
 
@@ -185,7 +185,7 @@ def test_overwriting_removes_the_run_and_nothing_else(hotlap, recipe, unjudged):
 def test_a_new_run_that_cannot_begin_leaves_the_old_one_alone(hotlap, refused, recipe, unjudged):
     hotlap("train", "--recipe", recipe())
     before = everything_under(DEFAULT)
-    refused("train", "--recipe", recipe(world={"track": "nowhere"}), "--overwrite")
+    refused("train", "--recipe", recipe(racer={"track": "nowhere"}), "--overwrite")
     assert everything_under(DEFAULT) == before
 
 
@@ -265,17 +265,17 @@ def signalled(monkeypatch):
     """Sends this process signals at given steps of the training; what is said at once gathers in the answer."""
 
     said = []
-    monkeypatch.setattr("hotlap.cli.following.os.write", lambda descriptor, text: said.append((descriptor, text)))
+    monkeypatch.setattr("hotlap.cli.run_monitor.os.write", lambda descriptor, text: said.append((descriptor, text)))
 
     def at(steps):
-        on_step = RunKeeper._on_step
+        on_step = CheckpointCallback._on_step
 
         def signalling(self):
             for number in steps.pop(self.num_timesteps, ()):
                 signal.raise_signal(number)
             return on_step(self)
 
-        monkeypatch.setattr(RunKeeper, "_on_step", signalling)
+        monkeypatch.setattr(CheckpointCallback, "_on_step", signalling)
         return said
 
     return at

@@ -188,7 +188,7 @@ def test_torch_has_the_threads_it_was_given_although_the_simulator_starts_its_ow
         import sys
         from pathlib import Path
         from hotlap.training.run_config import load_config
-        from hotlap.training.run_folder import create_run
+        from hotlap.training.run_files.run_folder import create_run
         from hotlap.training.trainer import Trainer
         import torch
         config = load_config(Path(sys.argv[1]) / "recipe.toml")

@@ -6,7 +6,8 @@ import pytest
 from hotlap.drivers.casual import CasualDriver, CasualHabits, Tremble
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.settings import RacerSettings
-from hotlap.evaluation.laps import LapCounter, drive, measuring_fleet
+from hotlap.evaluation.evaluate import LapCounter, drive, measuring_fleet
+from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import GRAVITY_MPS2, TICKS_PER_SECOND, CarParameters
 from hotlap.tracks.registry import split_ids
 
@@ -21,7 +22,7 @@ def line_up(track_ids: str | list[str], num_cars: int, seed: int = 0, habits: Ca
     if isinstance(track_ids, str):
         fleet = measuring_fleet(track_ids, num_cars)
     else:
-        fleet = Fleet(track_ids, RacerSettings.load({"episode": {"maxSteps": 2**31 - 1}}), num_cars, 1)
+        fleet = Fleet(track_ids, RacerSettings.load({"episode": {"maxSteps": 2**31 - 1}}), num_cars, CpuEngine())
     fleet.seed(np.arange(num_cars, dtype=np.uint64))
     fleet.reset(start="line")
     driver = CasualDriver(habits)

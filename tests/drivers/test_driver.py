@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.archive import read_archive, write_archive
 from hotlap.drivers.casual import CasualDriver
 from hotlap.drivers.driver import make_driver
 from hotlap.drivers.learned import LearnedDriver
 from hotlap.errors import ArchiveError, DriverError, ModelError
-from hotlap.evaluation.laps import evaluate
+from hotlap.evaluation.evaluate import evaluate
+from hotlap.models.archive import read_archive, write_archive
 
 
 @pytest.fixture(autouse=True)

@@ -10,22 +10,18 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecTransposeImage
 
-from hotlap.drivers import learned
-from hotlap.drivers.learned import (
-    LearnedDriver,
-    LearnedPolicy,
-    network_observations,
-    policy_arguments,
-    policy_kind,
-)
-from hotlap.drivers.model_files import PolicySettings, read_model
+from hotlap.drivers.learned import LearnedDriver
 from hotlap.envs.fleet import Fleet
+from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import action_space
-from hotlap.envs.stacking import stacked_observation_space
 from hotlap.errors import ConfigError, DriverError, ModelError
+from hotlap.models import policy
+from hotlap.models.model_file import PolicySettings, read_model
+from hotlap.models.policy import LearnedPolicy, network_observations, policy_arguments, policy_kind
+from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.training.run_config import PPOSettings
-from hotlap.training.vecenv import RacerVecEnv
+from hotlap.training.vec_envs.racer import RacerVecEnv
 
 NUM_CARS = 5
 SEED = 17
@@ -45,7 +41,7 @@ def spaces_of(env_id: str) -> tuple[Any, Any]:
 
 
 def racer_spaces(card) -> tuple[spaces.Box, spaces.Box]:
-    return stacked_observation_space(card.stack, card.lap_waves), action_space()
+    return stacked_observation_space(card.stack, card.lap_fourier), action_space()
 
 
 def refusal(model, observations, actions) -> str:
@@ -145,11 +141,16 @@ def test_how_numpy_prints_is_no_matter(racer):
 
 def test_a_driver_drives_tick_by_tick_what_training_decides_step_by_step(any_racer):
     run, model = any_racer, read_model(any_racer.path)
-    card, world = model.card, run.config.world
+    card, world = model.card, run.config.racer
     env = RacerVecEnv(
-        NUM_CARS, world.track, ENDLESS, action_repeat=world.action_repeat, stack=world.stack, lap_waves=world.lap_waves
+        NUM_CARS,
+        world.track,
+        ENDLESS,
+        action_repeat=world.action_repeat,
+        stack=world.stack,
+        lap_fourier=world.lap_fourier,
     )
-    fleet = Fleet([world.track], RacerSettings.load(ENDLESS), NUM_CARS, 1)
+    fleet = Fleet([world.track], RacerSettings.load(ENDLESS), NUM_CARS, CpuEngine())
     fleet.seed(np.arange(SEED, SEED + NUM_CARS, dtype=np.uint64))
     fleet.reset()
     env.seed(SEED)
@@ -171,7 +172,7 @@ def test_a_driver_begins_anew_with_each_fleet(racer):
     driver = LearnedDriver.from_file(model)
     driven = []
     for num_ticks in (7, 6):  # 7 is no multiple of the action repeat
-        fleet = Fleet(["track-01"], RacerSettings.load(ENDLESS), 2, 1)
+        fleet = Fleet(["track-01"], RacerSettings.load(ENDLESS), 2, CpuEngine())
         fleet.seed(np.arange(2, dtype=np.uint64))
         fleet.reset()
         driver.begin(fleet, seed=0)
@@ -260,7 +261,7 @@ def test_a_description_of_a_policy_that_cannot_see_the_observations_is_refused(r
 def test_a_description_of_a_huge_network_is_refused_before_it_is_built(racer, monkeypatch):
     model = read_model(racer.path)
     card = replace(model.card, policy=PolicySettings("MlpPolicy", (65_536,) * 8))
-    monkeypatch.setattr(learned, "POLICIES", {})  # building it would need these
+    monkeypatch.setattr(policy, "POLICIES", {})  # building it would need these
     assert "do not fit the network" in refusal(replace(model, card=card), *racer_spaces(card))
 
 

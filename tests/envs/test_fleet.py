@@ -6,20 +6,20 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hotlap.envs.fleet import CARS_WORTH_A_THREAD, LARGEST, MAX_REPEAT, Fleet, suited_threads
+from hotlap.envs.fleet import CARS_WORTH_A_THREAD, LARGEST, MAX_REPEAT, Fleet, suited_engine
 from hotlap.envs.racer import RacerEnv, step_info
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
-from hotlap.sim.batch_cpu import default_threads
+from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.sim.world import STATE_DTYPE
-from hotlap.tracks.golden import reflexes
+from hotlap.tracks.golden_traces import reflexes
 
 FLOAT_COLUMNS = [name for name in STATE_DTYPE.names if STATE_DTYPE[name] == np.float32]
 INT_COLUMNS = [name for name in STATE_DTYPE.names if STATE_DTYPE[name] == np.int32]
 
 
 def make_fleet(track_ids=("track-01", "track-03"), num_cars=4, num_threads=1, **settings) -> Fleet:
-    fleet = Fleet(list(track_ids), RacerSettings.load(settings), num_cars, num_threads)
+    fleet = Fleet(list(track_ids), RacerSettings.load(settings), num_cars, CpuEngine(num_threads))
     fleet.seed(np.arange(num_cars, dtype=np.uint64))
     fleet.reset(start="random")
     return fleet
@@ -58,7 +58,7 @@ def test_a_fleet_needs_a_track_that_exists():
 
 
 def test_fleets_on_the_same_tracks_share_them():
-    assert make_fleet()._ribbons is make_fleet()._ribbons
+    assert make_fleet()._setting.ribbons is make_fleet()._setting.ribbons
 
 
 def test_the_state_is_columns_of_plain_arrays_and_a_copy(fleet):
@@ -179,8 +179,8 @@ def test_only_the_masked_cars_begin_anew(fleet):
 
 
 def test_few_cars_get_one_thread_and_many_get_all():
-    assert suited_threads(1) == suited_threads(CARS_WORTH_A_THREAD) == 1
-    assert suited_threads(1 << 16) == default_threads()
+    assert suited_engine(1).num_threads == suited_engine(CARS_WORTH_A_THREAD).num_threads == 1
+    assert suited_engine(1 << 16).num_threads == default_threads()
 
 
 def test_a_copy_of_a_fleet_counts_its_own_episodes(fleet):

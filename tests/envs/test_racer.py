@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 import hotlap
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ActionError, ConfigError, HotlapError, UnknownTrackError
-from hotlap.tracks.golden import reflexes
+from hotlap.tracks.golden_traces import reflexes
 
 REWARD_KEYS = ["progress", "speed", "wall", "offTrack", "backward", "stillness"]
 STEP_KEYS = [

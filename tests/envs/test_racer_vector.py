@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import data_equivalence
 import hotlap
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
-from hotlap.tracks.golden import reflexes
+from hotlap.tracks.golden_traces import reflexes
 
 RESET_KEYS = {"lap", "checkpoint", "stepCount", "tick", "speed"}
 REWARD_KEYS = {"progress", "speed", "wall", "offTrack", "backward", "stillness"}

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from hotlap.evaluation.laps import Lap
-from hotlap.evaluation.trace import Trace
-from hotlap.sim.profile import speed_profile
+from hotlap.evaluation.evaluate import Lap
+from hotlap.evaluation.telemetry import Telemetry
+from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.files import Raceline
 from hotlap.tracks.registry import Track
@@ -39,7 +39,9 @@ def clock(raceline: Raceline, track: Track) -> tuple[np.ndarray, np.ndarray, np.
     return arc_m, np.concatenate([[0.0], np.cumsum(pieces_s)]), speed_mps
 
 
-def follow(raceline: Raceline, track: Track, share: float = 1.0, *, num_laps: int = 2, is_clean: bool = True) -> Trace:
+def follow(
+    raceline: Raceline, track: Track, share: float = 1.0, *, num_laps: int = 2, is_clean: bool = True
+) -> Telemetry:
     """Laps exactly on the centreline at `share` of the raceline's speed, the first one too."""
     nodes = track.nodes
     fine_m, fine_s, fine_mps = clock(raceline, track)
@@ -50,4 +52,6 @@ def follow(raceline: Raceline, track: Track, share: float = 1.0, *, num_laps: in
     x_m, y_m = (np.interp(arc_m, loop_m, np.append(values, values[0])) for values in (nodes.x_m, nodes.y_m))
     still = np.zeros(len(ticks))
     laps = [Lap(0, number, lap_s, is_clean) for number in range(1, num_laps + 1)]
-    return Trace(x_m, y_m, share * np.interp(arc_m, fine_m, fine_mps), arc_m, still, still, still + 0.5, still, laps)
+    return Telemetry(
+        x_m, y_m, share * np.interp(arc_m, fine_m, fine_mps), arc_m, still, still, still + 0.5, still, laps
+    )

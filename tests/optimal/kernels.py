@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hotlap.sim.compiling import entry_point
+from hotlap.sim.compilation import entry_point
 from hotlap.sim.ribbon import arc_length, locate, pack_ribbons
 from hotlap.sim.vehicle import CarParameters, advance, body_rates, car_record
 

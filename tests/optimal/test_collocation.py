@@ -4,7 +4,15 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from hotlap.optimal.collocation import CONTROL_SCALE, DEGREE, STATE_SCALE, Program, Road, make_program, radau_points
+from hotlap.optimal.collocation import (
+    CONTROL_SCALE,
+    DEGREE,
+    STATE_SCALE,
+    Program,
+    RoadProfile,
+    make_program,
+    radau_points,
+)
 from hotlap.optimal.launch import launch
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
 
@@ -14,12 +22,12 @@ COUNT = 9
 NOTHING = ca.DM(0, 1)
 
 
-def winding_road() -> Road:
+def winding_road() -> RoadProfile:
     rng = np.random.default_rng(3)
     lengths_m = rng.uniform(3.0, 6.0, COUNT)
     starts_m = np.concatenate([[0.0], np.cumsum(lengths_m)[:-1]])
     half_m = np.full((COUNT, DEGREE), 5.0)
-    return Road(starts_m, lengths_m, rng.normal(0.0, 0.02, (COUNT, DEGREE)), half_m, half_m)
+    return RoadProfile(starts_m, lengths_m, rng.normal(0.0, 0.02, (COUNT, DEGREE)), half_m, half_m)
 
 
 def some_drive() -> np.ndarray:

@@ -5,17 +5,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hotlap.drivers.optimal import FOLLOWER_AIMS
+from hotlap.drivers.optimal_follower import FOLLOWER_AIMS
 from hotlap.errors import OptimalError
 from hotlap.optimal import lap
-from hotlap.optimal.collocation import Guess, Road
+from hotlap.optimal.collocation import Guess, RoadProfile
 from hotlap.optimal.lap import solve_flying, solve_standing
 from hotlap.optimal.launch import launch
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import Control, State
 from hotlap.optimal.plan import INTERVALS_S, ROUGH_AIMS, TOLERANCE, Aims
+from hotlap.optimal.reference import find_reference
 from hotlap.optimal.solver import Solution
-from hotlap.optimal.store import find_reference
 from hotlap.tracks.registry import load_track
 
 from .kernels import CAR
@@ -76,7 +76,7 @@ class Solver:
     def __init__(self, times_s: list[float | None]) -> None:
         self.times_s, self.asked = list(times_s), []
 
-    def __call__(self, road: Road, guess: Guess, car, **options) -> Solution:
+    def __call__(self, road: RoadProfile, guess: Guess, car, **options) -> Solution:
         self.asked.append(SimpleNamespace(count=len(road.lengths_m), guess=guess, road=road, **options))
         time_s = self.times_s.pop(0)
         status = "Infeasible_Problem_Detected" if time_s is None else "Solve_Succeeded"

@@ -19,7 +19,19 @@ def test_it_ends_on_the_first_tick_at_speed():
 
 def test_it_goes_straight_at_full_throttle():
     state = launch(CAR).state
-    assert state[[State.LATERAL, State.HEADING, State.LEFT, State.YAW, State.STEER, State.BRAKE]].tolist() == [0.0] * 6
+    assert (
+        state[
+            [
+                State.LATERAL,
+                State.HEADING,
+                State.LEFT,
+                State.YAW,
+                State.STEER,
+                State.BRAKE,
+            ]
+        ].tolist()
+        == [0.0] * 6
+    )
     assert state[State.THROTTLE] == pytest.approx(1.0, abs=1e-3)
     assert state[State.SHIFT] > 0.0  # on its rear wheels
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hotlap.optimal.mesh import along_track, cut, cut_evenly, first_guess, guess_speed, lay_road, points_of, transfer
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
-from hotlap.optimal.store import find_reference
+from hotlap.optimal.reference import find_reference
 from hotlap.tracks.registry import list_tracks, load_track
 
 from .kernels import CAR

@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 
 from hotlap.optimal.mesh import along_track
-from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, body_rates, motion, slips, wheel_angle
+from hotlap.optimal.model import (
+    NUM_CONTROLS,
+    NUM_STATES,
+    Control,
+    State,
+    body_rates,
+    motion,
+    slips,
+    wheel_angle,
+)
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.registry import load_track
 
@@ -91,8 +100,8 @@ def test_the_car_moves_along_the_track_as_a_point_in_the_plane():
     place_m = (node + 0.5) * nodes.step_m
 
     states = np.zeros((count, NUM_STATES))
-    for column, values in zip((State.LATERAL, State.HEADING, State.FORWARD, State.LEFT, State.YAW),
-                              (lateral, heading, vx, vy, yaw), strict=True):  # fmt: skip
+    columns = (State.LATERAL, State.HEADING, State.FORWARD, State.LEFT, State.YAW)
+    for column, values in zip(columns, (lateral, heading, vx, vy, yaw), strict=True):
         states[:, column] = values
     curvature = along_track(nodes.curvature_radpm, nodes, place_m)
     x, u, k = ca.SX.sym("x", NUM_STATES), ca.SX.sym("u", NUM_CONTROLS), ca.SX.sym("k")

@@ -13,7 +13,12 @@ LAP_M = 1000.0
 def even_lap(speed_mps: float = 30.0) -> Plan:
     """A lap of 1 km at one speed, two metres left of the centreline, wheel and pedals held."""
     states = np.zeros((500, NUM_STATES))
-    states[:, [State.LATERAL, State.FORWARD, State.STEER, State.THROTTLE]] = 2.0, speed_mps, -0.2, 0.4
+    states[:, [State.LATERAL, State.FORWARD, State.STEER, State.THROTTLE]] = (
+        2.0,
+        speed_mps,
+        -0.2,
+        0.4,
+    )
     controls = np.tile([0.0, 0.4, 0.0], (500, 1))
     return Plan(np.linspace(0.0, LAP_M, 501)[1:], states, controls, LAP_M / speed_mps, 0.0)
 

@@ -7,7 +7,7 @@ from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
 from hotlap.optimal.plan import Plan
 from hotlap.optimal.raceline import SPACING_M, raceline_of
-from hotlap.optimal.store import find_reference
+from hotlap.optimal.reference import find_reference
 from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.geometry import build_nodes
 from hotlap.tracks.registry import list_tracks, load_track

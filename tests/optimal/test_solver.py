@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hotlap.optimal.collocation import DEGREE, Guess, Road
+from hotlap.optimal.collocation import DEGREE, Guess, RoadProfile
 from hotlap.optimal.launch import launch
 from hotlap.optimal.mesh import cut, guess_speed, lay_road, transfer
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
@@ -15,11 +15,11 @@ from .kernels import CAR, rates_of, sprint_s
 RADIUS_M, HALF_WIDTH_M = 60.0, 5.0
 
 
-def even_road(length_m: float, count: int, curvature_radpm: float, half_width_m: float) -> Road:
+def even_road(length_m: float, count: int, curvature_radpm: float, half_width_m: float) -> RoadProfile:
     """A road that is everywhere the same."""
     edges_m = np.linspace(0.0, length_m, count + 1)
     half = np.full((count, DEGREE), half_width_m)
-    return Road(edges_m[:-1], np.diff(edges_m), np.full((count, DEGREE), curvature_radpm), half, half.copy())
+    return RoadProfile(edges_m[:-1], np.diff(edges_m), np.full((count, DEGREE), curvature_radpm), half, half.copy())
 
 
 def even_guess(count: int, speed_mps: float, curvature_radpm: float, throttle: float = 0.3) -> Guess:

@@ -12,14 +12,15 @@ from shapely import Polygon
 
 from hotlap.drivers.casual import CasualDriver, CasualHabits
 from hotlap.sim import batch_cpu
-from hotlap.sim.batch_cpu import step_car
-from hotlap.sim.chance import uniform
-from hotlap.sim.compiling import entry_point
+from hotlap.sim.compilation import entry_point
+from hotlap.sim.engine import ALL_FINE, Setting
 from hotlap.sim.laps import crossing_share
 from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
 from hotlap.sim.rays import cast
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, reward_terms
 from hotlap.sim.ribbon import RibbonNodes, Ribbons, arc_length, locate, pack_ribbons, place
+from hotlap.sim.rng import uniform
+from hotlap.sim.step import make_batch, step_car
 from hotlap.sim.tyres import tyre_force
 from hotlap.sim.vehicle import Body, CarParameters, advance, body_rates, car_record
 from hotlap.sim.world import STATE_DTYPE
@@ -198,10 +199,14 @@ class World:
         self.ribbons = pack_ribbons(tracks, [np.full(nodes.num_nodes, 15.0) for nodes in tracks])
         self.cars = car_record() if car is None else car
         self.rules = make_rules(**rules)
-        self.batch = batch_cpu.make_batch(num_cars)
+        self.batch = make_batch(num_cars)
         self.states["track"] = np.arange(num_cars) % len(tracks)
         self.states["seed"] = np.arange(num_cars)
         self.reset()
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.ribbons, self.cars, self.rules)
 
     @property
     def states(self) -> np.ndarray:
@@ -217,8 +222,8 @@ class World:
     def step(self, actions, autoreset: bool = False, num_threads: int = 1, repeat: int = 1) -> None:
         # A copy, since a read-only array would be compiled for anew.
         actions = np.broadcast_to(np.asarray(actions, F), (self.num_cars, 3)).copy()
-        world = (self.ribbons, self.cars, self.rules)
-        assert batch_cpu.step(actions, world, self.batch, autoreset, num_threads, repeat) == batch_cpu.ALL_FINE
+        engine = batch_cpu.CpuEngine(num_threads)
+        assert engine.step(actions, self.setting, self.batch, autoreset=autoreset, repeat=repeat) == ALL_FINE
 
     def play(self, actions: np.ndarray, autoreset: bool = False) -> np.ndarray:
         """Drive through (ticks, cars, 3) actions; the states after every tick, (ticks, cars)."""

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from harness import F, World, nodes_of
 
 from hotlap.sim import batch_cpu
 from hotlap.sim.rewards import START_RANDOM
+from sim.harness import F, World, nodes_of
 
 
 def racing_world(num_cars: int = 12, **rules) -> World:
@@ -33,8 +33,8 @@ def test_one_bad_action_is_named_and_nobody_moves(bad, column, num_threads):
     actions = actions_at(1, 12)
     actions[7, column] = bad
     actions[9, column] = bad
-    settings = (world.ribbons, world.cars, world.rules)
-    assert batch_cpu.step(actions, settings, world.batch, True, num_threads, 1) == 7
+    engine = batch_cpu.CpuEngine(num_threads)
+    assert engine.step(actions, world.setting, world.batch, autoreset=True, repeat=1) == 7
     assert everything(world) == before
 
 

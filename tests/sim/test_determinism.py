@@ -10,7 +10,6 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from harness import F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ import hotlap.sim
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.sim import batch_cpu, laps, maths, rays, rewards, ribbon, tyres, vehicle, world
+from sim.harness import F
 
 SIM = Path(hotlap.sim.__file__).parent
 CONFIG = {"episode": {"start": "random", "maxSteps": 700, "stillnessTimeoutTicks": 90}}
@@ -76,11 +76,11 @@ def test_a_car_of_a_batch_is_the_single_environment_for_ten_thousand_ticks_and_t
 
 def test_one_two_and_three_threads_give_the_same_bits():
     code = (
-        "import test_determinism as t\n"
+        "from sim import test_determinism as t\n"
         "from hotlap.sim.batch_cpu import MAX_THREADS\n"
         "print(MAX_THREADS, *(t.digest_of_a_drive(k) for k in (1, 2, 3)))"
     )
-    paths = [str(Path(__file__).parent), str(SIM.parent.parent), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).parent.parent), str(SIM.parent.parent), os.environ.get("PYTHONPATH", "")]
     environ = {**os.environ, "NUMBA_NUM_THREADS": "3", "PYTHONPATH": os.pathsep.join(paths)}
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     max_threads, *digests = answer.stdout.split()
@@ -116,7 +116,7 @@ def test_from_a_snapshot_at_any_tick_the_world_goes_on_bit_for_bit(tick_of_snaps
 PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U"}
 DECORATORS = {"kernel", "rare_kernel", "entry_point"}
 # Works on float64 outside the tick: square roots and the like only, so still the same everywhere.
-FLOAT64_ON_PURPOSE = {"profile.py"}
+FLOAT64_ON_PURPOSE = {"speed_profile.py"}
 
 
 def decorator_name(node: ast.expr) -> str:

@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from harness import BUILT_IN, CAR, F, World, crossing_shares, drive_laps, line, nodes_of, steady_driver
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.tracks.geometry import build_nodes
+from sim.harness import BUILT_IN, CAR, F, World, crossing_shares, drive_laps, line, nodes_of, steady_driver
 
 NUM_GATES = 30
 COAST = [0.0, 0.0, 0.0]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from harness import F, arc_tangent_of, sin_cos_of, wrap_mix_clamp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotlap.sim.maths import HALF_PI, PI, QUARTER_PI, TWO_PI
+from sim.harness import F, arc_tangent_of, sin_cos_of, wrap_mix_clamp
 
 SIN_COS_BOUND = 2e-7
 ARC_TANGENT_BOUND_RAD = 4e-7

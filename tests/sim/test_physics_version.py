@@ -5,7 +5,7 @@ import pytest
 
 import hotlap
 from hotlap.sim.vehicle import CarParameters, car_record
-from hotlap.tracks import golden
+from hotlap.tracks import golden_traces as golden
 
 
 def test_the_physics_version_is_the_one_this_source_computes():

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from harness import BUILT_IN, CAR, F, World, drivable_area, nodes_of, oval, place_points, rays_on
 
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
 from hotlap.sim.ribbon import FAR_SPAN, RibbonNodes, Ribbons
 from hotlap.tracks.geometry import build_nodes
+from sim.harness import BUILT_IN, CAR, F, World, drivable_area, nodes_of, oval, place_points, rays_on
 
 RANGE_M = float(RAY_RANGE_M)
 CLOSE_M = 0.25

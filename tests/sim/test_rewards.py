@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from harness import CAR, F, World, make_rules, nodes_of, terms_of
 
 from hotlap.sim.world import INFO_DTYPE
+from sim.harness import CAR, F, World, make_rules, nodes_of, terms_of
 
 TERMS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
 WEIGHTS = {

@@ -4,7 +4,9 @@ from math import atan, cos, degrees, sqrt, tan
 
 import numpy as np
 import pytest
-from harness import (
+
+from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, SUBSTEPS, TICKS_PER_SECOND, car_record
+from sim.harness import (
     BRAKE,
     CAR,
     FORWARD,
@@ -24,8 +26,6 @@ from harness import (
     hold,
     nodes_of,
 )
-
-from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, SUBSTEPS, TICKS_PER_SECOND, car_record
 
 ON_ROAD = {"grip": 1.0, "resistance_mps2": CAR.rolling_mps2}
 ON_RUNOFF = {"grip": CAR.runoff_grip, "resistance_mps2": CAR.rolling_mps2 + CAR.runoff_drag_mps2}

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import shapely
-from harness import BUILT_IN, CAR, F, World, drivable_area, heading_at, nodes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from hotlap.sim.world import (
     START_HEADING_RAD,
     STATE_DTYPE,
 )
+from sim.harness import BUILT_IN, CAR, F, World, drivable_area, heading_at, nodes_of
 
 COAST = [0.0, 0.0, 0.0]
 GENERATED = (0, 2, 5, 7, 13, 17)

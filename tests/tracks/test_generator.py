@@ -13,10 +13,10 @@ import hotlap.tracks
 from hotlap.errors import TrackError
 from hotlap.tracks import generator
 from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.clothoid_path import PolygonCorner, angle_of, round_corners, sin_cos
 from hotlap.tracks.files import read_centreline, write_centreline
 from hotlap.tracks.generator import MAX_ATTEMPTS, TEST_SEEDS, TRAIN_SEEDS, generate
 from hotlap.tracks.geometry import build_nodes
-from hotlap.tracks.rounding import Corner, angle_of, round_corners, sin_cos
 
 DATA = Path(hotlap.tracks.__file__).parent / "data"
 BUILT_IN = ("track-01", "track-02", "track-03")
@@ -249,7 +249,12 @@ def test_sines_and_angles_agree_with_the_math_library():
 
 
 def test_a_rounded_square_has_the_radius_asked_for_and_straight_sides():
-    square = [Corner(0.0, 0.0, 20.0), Corner(200.0, 0.0, 20.0), Corner(200.0, 200.0, 20.0), Corner(0.0, 200.0, 20.0)]
+    square = [
+        PolygonCorner(0.0, 0.0, 20.0),
+        PolygonCorner(200.0, 0.0, 20.0),
+        PolygonCorner(200.0, 200.0, 20.0),
+        PolygonCorner(0.0, 200.0, 20.0),
+    ]
     path = round_corners(square)
     assert path.radii_m == pytest.approx(np.full(4, 20.0))
     x, y = path.sample(path.point_on_longest_straight(0.5), 1.0)
@@ -263,7 +268,9 @@ def test_a_rounded_square_has_the_radius_asked_for_and_straight_sides():
 
 
 def test_a_corner_without_room_gets_a_smaller_radius():
-    path = round_corners([Corner(0.0, 0.0, 500.0), Corner(100.0, 0.0, 10.0), Corner(50.0, 90.0, 10.0)])
+    path = round_corners(
+        [PolygonCorner(0.0, 0.0, 500.0), PolygonCorner(100.0, 0.0, 10.0), PolygonCorner(50.0, 90.0, 10.0)]
+    )
     assert path.radii_m[0] < 60.0
     assert path.radii_m[1:] == pytest.approx([10.0, 10.0])
     assert path.straight_length_m.min() > 0.0
@@ -279,4 +286,4 @@ def test_a_corner_without_room_gets_a_smaller_radius():
 )
 def test_an_impossible_polygon_is_refused(polygon, message):
     with pytest.raises(TrackError, match=message):
-        round_corners([Corner(x, y, 10.0) for x, y in polygon])
+        round_corners([PolygonCorner(x, y, 10.0) for x, y in polygon])

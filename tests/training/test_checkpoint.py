@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hotlap.archive import Archive, read_archive, write_archive
 from hotlap.errors import ArchiveError, ConfigError, InputFileError, OutputFileError
+from hotlap.models.archive import Archive, read_archive, write_archive
 from hotlap.training.checkpoint import CheckpointConfig, CheckpointManager, load_checkpoint, save_snapshot
-from hotlap.training.snapshot import REPLAY_GROUP, Snapshot
+from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
 
 
 def state(step: int, with_replay: bool = False, num_weights: int = 4) -> Snapshot:

@@ -9,7 +9,7 @@ import pytest
 
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics, read_points
-from hotlap.training.training_metrics import Aggregates, MetricPoint, MetricsMetadata
+from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata
 
 RUN = {"experiment_id": "ppo_seed1", "algorithm": "ppo", "environment": "hotlap/Racer-v0", "seed": 1}
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from hotlap.config import read_mapping
-from hotlap.drivers.model_files import PolicySettings
 from hotlap.envs.registration import RACER_ID
 from hotlap.errors import ConfigError, InputFileError
+from hotlap.models.model_file import PolicySettings
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.run_config import (
     A2CSettings,
     EvaluationSettings,
     NormalizeSettings,
     PPOSettings,
+    RacerOptions,
     RunConfig,
     SACSettings,
-    WorldSettings,
     find_recipe,
     load_config,
     recipe_names,
@@ -133,21 +133,21 @@ def test_where_none_suits_the_defaults_are_taken(asked):
 
 def test_what_is_asked_for_goes_before_the_recipe_and_the_recipe_before_the_defaults(tmp_path):
     mine = recipe(
-        tmp_path, "steps = 1000\nseed = 3\n[world]\naction_repeat = 2\n[world.config.episode]\nmaxSteps = 9\n"
+        tmp_path, "steps = 1000\nseed = 3\n[racer]\naction_repeat = 2\n[racer.config.episode]\nmaxSteps = 9\n"
     )
-    asked = {"seed": 5, "world.track": "track-02", "checkpoint.interval": 7, "num_envs": None}
+    asked = {"seed": 5, "racer.track": "track-02", "checkpoint.interval": 7, "num_envs": None}
     assert resolve_config(mine, asked) == RunConfig(
         steps=1000,
         seed=5,
-        world=WorldSettings(track="track-02", action_repeat=2, config={"episode": {"maxSteps": 9}}),
+        racer=RacerOptions(track="track-02", action_repeat=2, config={"episode": {"maxSteps": 9}}),
         checkpoint=CheckpointConfig(interval=7),
     )
 
 
 def test_the_shipped_recipe_is_not_changed_by_what_is_asked_for():
     before = find_recipe("racer-ppo").read_bytes()
-    resolve_config("racer-ppo", {"world.track": "track-03"})
-    assert resolve_config("racer-ppo", {}).world.track == "track-01"
+    resolve_config("racer-ppo", {"racer.track": "track-03"})
+    assert resolve_config("racer-ppo", {}).racer.track == "track-01"
     assert find_recipe("racer-ppo").read_bytes() == before
 
 
@@ -182,7 +182,7 @@ def test_a_fault_in_the_recipe_names_the_recipe(tmp_path):
         ({"algo": "dqn"}, "settings: algo must be one of 'ppo', 'sac', 'a2c', got 'dqn'"),
         ({"checkpoint.interval": -1}, "settings: checkpoint: interval must be zero or more, got -1"),
         ({"device": "tpu"}, "settings: device must be one of 'cpu', 'cuda'"),
-        ({"env": "CartPole-v1", "world.track": "track-02"}, "settings: world: .* CartPole-v1 takes env_args"),
+        ({"env": "CartPole-v1", "racer.track": "track-02"}, "settings: racer: .* CartPole-v1 takes env_args"),
     ],
 )
 def test_a_fault_in_what_was_asked_for_does_not_name_the_recipe(asked, words):
@@ -191,9 +191,9 @@ def test_a_fault_in_what_was_asked_for_does_not_name_the_recipe(asked, words):
 
 
 def test_a_table_that_is_none_is_refused_even_where_something_in_it_was_asked_for(tmp_path):
-    mine = recipe(tmp_path, "world = 5\n")
-    with pytest.raises(ConfigError, match=r"mine\.toml: world must be an object, got 5"):
-        resolve_config(mine, {"world.track": "track-02"})
+    mine = recipe(tmp_path, "racer = 5\n")
+    with pytest.raises(ConfigError, match=r"mine\.toml: racer must be an object, got 5"):
+        resolve_config(mine, {"racer.track": "track-02"})
 
 
 # --- the lander's actions ---
@@ -242,14 +242,14 @@ def test_other_arguments_of_the_lander_stay():
         RunConfig(algo="sac", sac=SACSettings(train_freq=3), checkpoint=CheckpointConfig(0, 4)),
         RunConfig(
             algo="a2c",
-            world=WorldSettings("track-02", 3, 4, 2, {"weights": {"wallPenalty": -1}, "episode": {"start": "random"}}),
+            racer=RacerOptions("track-02", 3, 4, 2, {"weights": {"wallPenalty": -1}, "episode": {"start": "random"}}),
             policy=PolicySettings("MlpPolicy", (64, 32), "elu", -1.5),
             normalize=NormalizeSettings(obs=True, clip_obs=3.5),
         ),
         RunConfig(
             env="CartPole-v1",
             env_args={"a": 1, "b": [1.5, "x", True], "c": {"d": {}, "e": "\u00e4\n"}, "f": [{"g": 1}]},
-            ppo=PPOSettings(target_kl=0.01, kl_goal=0.02),
+            ppo=PPOSettings(target_kl=0.01, desired_kl=0.02),
             evaluation=EvaluationSettings(0, 1, 2),
         ),
         # What a run does not use is kept where somebody set it.
@@ -265,7 +265,7 @@ def test_every_setting_comes_back_from_the_file(tmp_path, config):
 
 def test_the_file_has_no_tables_that_nobody_uses():
     assert not {"sac", "a2c", "env_args"} & set(RunConfig().as_plain())
-    assert not {"ppo", "a2c", "world", "env_args"} & set(RunConfig(algo="sac", env="Pendulum-v1").as_plain())
+    assert not {"ppo", "a2c", "racer", "env_args"} & set(RunConfig(algo="sac", env="Pendulum-v1").as_plain())
     assert RunConfig(env="x", env_args={"a": 1}).as_plain()["env_args"] == {"a": 1}
 
 
@@ -275,7 +275,7 @@ def test_the_digest_names_everything_but_the_length():
     assert with_steps(config, 5).digest() == config.digest()
     others = [
         replace(config, seed=1),
-        replace(config, world=WorldSettings(stack=2)),
+        replace(config, racer=RacerOptions(stack=2)),
         replace(config, ppo=PPOSettings(gamma=0.98)),
         replace(config, torch_threads=2),
         RunConfig(env="x"),
@@ -301,14 +301,14 @@ def test_the_hyperparameters_are_those_of_the_algorithm(algo, kind):
     ("text", "words"),
     [
         ("sed = 1", "unknown key 'sed'. Did you mean 'seed'?"),
-        ("[world]\nspeed = 1", "world: unknown key 'speed'."),
+        ("[racer]\nspeed = 1", "racer: unknown key 'speed'."),
         ("[ppo]\nlearning_rte = 1.0", "ppo: unknown key 'learning_rte'. Did you mean 'learning_rate'?"),
-        ("[world.config.episode]\nmax_steps = 1", "world: config: episode: unknown key 'max_steps'."),
-        ("[world.config.episode]\nmaxSteps = 0", "world: config: episode: maxSteps must be from 1 to"),
+        ("[racer.config.episode]\nmax_steps = 1", "racer: config: episode: unknown key 'max_steps'."),
+        ("[racer.config.episode]\nmaxSteps = 0", "racer: config: episode: maxSteps must be from 1 to"),
         ('seed = "1"', "seed must be a whole number, got '1'."),
         ("seed = 1.0", "seed must be a whole number, got 1.0."),
         ("seed = 2020-01-01", "seed must be a whole number, got datetime.date(2020, 1, 1)."),
-        ("world = 1", "world must be an object, got 1."),
+        ("racer = 1", "racer must be an object, got 1."),
         ("env = 5", "env must be of type str, got 5."),
         ('device = "tpu"', "device must be one of 'cpu', 'cuda', got 'tpu'."),
         ('[policy]\nactivation = "sine"', "policy: activation must be one of 'tanh', 'relu', 'elu', got 'sine'."),
@@ -321,9 +321,9 @@ def test_the_hyperparameters_are_those_of_the_algorithm(algo, kind):
         ("num_envs = 0", "num_envs must be from 1 to 1048576, got 0."),
         ("torch_threads = 0", "torch_threads must be from 1 to 1024, got 0."),
         ("recording_interval = 0", "recording_interval must be from 1 to 1000000000000, got 0."),
-        ("[world]\naction_repeat = 61", "world: action_repeat must be from 1 to 60, got 61."),
-        ("[world]\nstack = 17", "world: stack must be from 1 to 16, got 17."),
-        ("[world]\nlap_waves = -1", "world: lap_waves must be from 0 to 64, got -1."),
+        ("[racer]\naction_repeat = 61", "racer: action_repeat must be from 1 to 60, got 61."),
+        ("[racer]\nstack = 17", "racer: stack must be from 1 to 16, got 17."),
+        ("[racer]\nlap_fourier = -1", "racer: lap_fourier must be from 0 to 64, got -1."),
         ("[normalize]\nclip_obs = 0.0", "normalize: clip_obs must be more than zero, got 0."),
         ("[normalize]\nclip_reward = -1.0", "normalize: clip_reward must be more than zero, got -1."),
         ("[ppo]\nlearning_rate = 0", "ppo: learning_rate must be more than zero, got 0."),
@@ -333,12 +333,12 @@ def test_the_hyperparameters_are_those_of_the_algorithm(algo, kind):
         ("[ppo]\ngamma = 1.01", "ppo: gamma must be from 0 to 1, got 1.01."),
         ("[ppo]\ngae_lambda = 2", "ppo: gae_lambda must be from 0 to 1, got 2."),
         ("[ppo]\nclip_range = 0", "ppo: clip_range must be more than zero, got 0."),
-        ("[ppo]\nfinal_rate_share = 1.5", "ppo: final_rate_share must be from 0 to 1, got 1.5."),
+        ("[ppo]\nfinal_lr_fraction = 1.5", "ppo: final_lr_fraction must be from 0 to 1, got 1.5."),
         ("[ppo]\nmax_grad_norm = 0", "ppo: max_grad_norm must be more than zero, got 0."),
         ("[ppo]\ntarget_kl = 0", "ppo: target_kl must be more than zero, got 0."),
-        ("[ppo]\nkl_goal = 0", "ppo: kl_goal must be more than zero, got 0."),
+        ("[ppo]\ndesired_kl = 0", "ppo: desired_kl must be more than zero, got 0."),
         ("[ppo]\nent_coef = -0.1", "ppo: ent_coef must not be negative, got -0.1."),
-        ("[ppo]\nnoise_floor = -1", "ppo: noise_floor must not be negative, got -1."),
+        ("[ppo]\nmin_std = -1", "ppo: min_std must not be negative, got -1."),
         ("[a2c]\nn_steps = 0", "a2c: n_steps must be from 1 to 10000000, got 0."),
         ("[a2c]\ngae_lambda = -1", "a2c: gae_lambda must not be negative, got -1."),
         ("[a2c]\nmax_grad_norm = 0", "a2c: max_grad_norm must be more than zero, got 0."),
@@ -353,9 +353,9 @@ def test_the_hyperparameters_are_those_of_the_algorithm(algo, kind):
         ("[evaluation]\ninterval = -1", "evaluation: interval must be from 0 to 1000000000000, got -1."),
         ("[evaluation]\nepisodes = 0", "evaluation: episodes must be from 1 to 10000, got 0."),
         ("[evaluation]\nfinal_episodes = 0", "evaluation: final_episodes must be from 1 to 10000, got 0."),
-        ("[env_args]\na = 1", "env_args: hotlap/Racer-v0 takes its settings from the table `world`."),
+        ("[env_args]\na = 1", "env_args: hotlap/Racer-v0 takes its settings from the table `racer`."),
         ('backend = "envpool"', "backend: hotlap/Racer-v0 brings its own batched world."),
-        ('env = "x"\n[world]\nstack = 2', "world: tracks and cars are hotlap/Racer-v0's; x takes env_args."),
+        ('env = "x"\n[racer]\nstack = 2', "racer: tracks and cars are hotlap/Racer-v0's; x takes env_args."),
         ('env = "x"\n[env_args]\nday = 2020-01-01', "env_args.day must be text, true, false, a finite number,"),
         ('env = "x"\n[env_args]\na = [1, [inf]]', "env_args.a[1][0] must be text, true, false, a finite number,"),
         ("num_envs = 1\n[ppo]\nn_steps = 1", "ppo: n_steps times num_envs must be 2 or more, got 1."),

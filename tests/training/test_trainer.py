@@ -12,19 +12,19 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from hotlap.archive import read_about, read_archive, tensors_digest
 from hotlap.config import as_plain
-from hotlap.drivers.model_files import read_model
 from hotlap.errors import OutputFileError, TrainingError
+from hotlap.models.archive import read_about, read_archive, tensors_digest
+from hotlap.models.model_file import read_model
 from hotlap.training import trainer as module
-from hotlap.training.judging import FINAL_SEED
+from hotlap.training.policy_evaluation import FINAL_SEED
 from hotlap.training.results import ExperimentResults
-from hotlap.training.run_folder import RunFolder
+from hotlap.training.run_files.metrics_document import TrainingMetrics
+from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
-from hotlap.training.training_metrics import TrainingMetrics
-from hotlap.training.vecenv import RacerVecEnv
-from hotlap.training.worlds import Worlds
-from tiny_runs import LUNAR, RACER, folder_at, skip_judging, tiny_config, train
+from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.vec_envs.racer import RacerVecEnv
+from tiny_runs import LUNAR, RACER, folder_at, skip_evaluation, tiny_config, train
 
 
 @pytest.fixture
@@ -38,21 +38,21 @@ def lazy(monkeypatch):
         return self
 
     for kind in ("HotlapPPO", "HotlapA2C", "HotlapSAC"):
-        monkeypatch.setattr(f"hotlap.training.algorithms.{kind}.learn", learn)
-    skip_judging(monkeypatch)
+        monkeypatch.setattr(f"hotlap.training.algorithms.learners.{kind}.learn", learn)
+    skip_evaluation(monkeypatch)
     return calls
 
 
 @pytest.fixture
 def closings(monkeypatch):
     """Grows by one whenever worlds are closed."""
-    closed, close = [], Worlds.close
+    closed, close = [], TrainingEnvs.close
 
     def closing(self):
         closed.append(self)
         close(self)
 
-    monkeypatch.setattr(Worlds, "close", closing)
+    monkeypatch.setattr(TrainingEnvs, "close", closing)
     return closed
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_written_before_worlds_and_learner_stand(tmp_path, lazy):
 @pytest.mark.parametrize(
     "config",
     [
-        tiny_config(world={"track": "nowhere"}),
+        tiny_config(racer={"track": "nowhere"}),
         tiny_config("sac", "CartPole-v1"),
         tiny_config(policy={"kind": "MultiInputPolicy"}),
     ],
@@ -117,7 +117,7 @@ def test_the_learner_is_the_algorithm_over_the_worlds(tmp_path, lazy, algo, env)
     assert arguments["reset_num_timesteps"] is True
     assert arguments["log_interval"] == (4 if algo == "sac" else 1)
     names = [type(callback).__name__ for callback in arguments["callback"].callbacks]
-    assert names == ["RacerMetricsCallback"] * (env == RACER) + ["MetricsCallback", "RunKeeper"]
+    assert names == ["RacerMetricsCallback"] * (env == RACER) + ["MetricsCallback", "CheckpointCallback"]
 
 
 def test_whoever_watches_is_told_and_comes_after_the_runs_own(tmp_path, lazy):
@@ -128,7 +128,7 @@ def test_whoever_watches_is_told_and_comes_after_the_runs_own(tmp_path, lazy):
     config, mine = tiny_config(), Mine()
     Trainer(config, folder_at(tmp_path, config), on_progress=print, callbacks=[mine]).run()
     callbacks = lazy[0][2]["callback"].callbacks
-    assert [type(callback).__name__ for callback in callbacks[2:]] == ["RunKeeper", "ProgressCallback", "Mine"]
+    assert [type(callback).__name__ for callback in callbacks[2:]] == ["CheckpointCallback", "ProgressCallback", "Mine"]
 
 
 def test_torch_uses_as_many_threads_as_the_settings_say(tmp_path, lazy):
@@ -142,13 +142,13 @@ def test_torch_uses_as_many_threads_as_the_settings_say(tmp_path, lazy):
 
 def test_the_global_generators_begin_at_the_seed(tmp_path, lazy, monkeypatch):
     drawn = []
-    make = module.Worlds
+    make = module.TrainingEnvs
 
     def drawing(config):
         drawn.append((np.random.random(), torch.rand(1).item()))  # noqa: NPY002
         return make(config)
 
-    monkeypatch.setattr(module, "Worlds", drawing)
+    monkeypatch.setattr(module, "TrainingEnvs", drawing)
     for number, seed in enumerate((1, 1, 2)):
         train(tiny_config(seed=seed), tmp_path / str(number))
     assert drawn[0] == drawn[1] != drawn[2]
@@ -284,7 +284,7 @@ def test_every_figure_of_the_contract_is_in_tensorboards_files(tmp_path, monkeyp
         return obs, rewards, dones, infos
 
     monkeypatch.setattr(RacerVecEnv, "step_wait", lapping)
-    skip_judging(monkeypatch)
+    skip_evaluation(monkeypatch)
     train(tiny_config(num_envs=2, steps=192, evaluation={"interval": 64}), tmp_path)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
 
@@ -330,7 +330,7 @@ class Clock(BaseCallback):
 
 
 def test_training_time_is_what_learning_took_over_all_sittings(tmp_path, monkeypatch):
-    skip_judging(monkeypatch)
+    skip_evaluation(monkeypatch)
     clock, config = Clock(monkeypatch), tiny_config(checkpoint={"interval": 0})
 
     class Stop(BaseCallback):
@@ -353,13 +353,13 @@ def test_training_time_is_what_learning_took_over_all_sittings(tmp_path, monkeyp
 
 def test_the_final_evaluation_is_not_training(tmp_path, lazy, monkeypatch):
     clock = Clock(monkeypatch)
-    judge = module.Judge.evaluate_returns
+    judge = module.PolicyEvaluator.evaluate_returns
 
     def slowly(self, policy, episodes):
         clock.now_s += 500.0
         return judge(self, policy, episodes)
 
-    monkeypatch.setattr(module.Judge, "evaluate_returns", slowly)
+    monkeypatch.setattr(module.PolicyEvaluator, "evaluate_returns", slowly)
     outcome = train(tiny_config(), tmp_path)
     assert outcome.results.metrics.training_time_seconds == 0.0
     assert outcome.results.metadata.end_time == "1970-01-01T00:25:00.000Z"
@@ -403,7 +403,9 @@ def test_worlds_and_threads_are_let_go_when_learning_fails(tmp_path, closings, e
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize("place", ["build_model", "Judge", "EventWriter", "MetricsCollector", "save_snapshot"])
+@pytest.mark.parametrize(
+    "place", ["build_model", "PolicyEvaluator", "EventWriter", "MetricsCollector", "save_snapshot"]
+)
 def test_worlds_and_threads_are_let_go_wherever_it_fails(tmp_path, closings, lazy, monkeypatch, place):
     def fail(*arguments, **more):
         raise OutputFileError("no room")

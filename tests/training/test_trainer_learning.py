@@ -5,7 +5,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.training.run_config import resolve_config
-from hotlap.training.training_metrics import TrainingMetrics
+from hotlap.training.run_files.metrics_document import TrainingMetrics
 from tiny_runs import folder_at, train
 
 STEPS = 2_000_000

@@ -12,15 +12,15 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hotlap.archive import Archive, read_archive, write_archive
 from hotlap.errors import ModelError, StateError
+from hotlap.models.archive import Archive, read_archive, write_archive
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.journal import Journal
-from hotlap.training.judging import Judge, Judgement
 from hotlap.training.metrics_collector import read_points
-from hotlap.training.run_folder import RunFolder
+from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
+from hotlap.training.run_files.journal import Journal
+from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
-from hotlap.training.vecenv import RacerVecEnv
+from hotlap.training.vec_envs.racer import RacerVecEnv
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,
@@ -29,7 +29,7 @@ from tiny_runs import (
     folder_at,
     metrics,
     read_events,
-    skip_judging,
+    skip_evaluation,
     tensors,
     tiny_config,
     train,
@@ -49,7 +49,7 @@ def whole(tmp_path_factory):
         if name not in found:
             found[name] = tmp_path_factory.mktemp("whole")
             with pytest.MonkeyPatch.context() as patch:
-                skip_judging(patch)
+                skip_evaluation(patch)
                 train(config, found[name])
         return found[name]
 
@@ -58,7 +58,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def unjudged(monkeypatch):
-    skip_judging(monkeypatch)
+    skip_evaluation(monkeypatch)
 
 
 # --- seeds ---
@@ -316,8 +316,8 @@ def test_not_even_where_the_environment_draws_from_everybodys_generator(tmp_path
 def test_the_best_model_is_that_of_the_evaluation_that_was_best(tmp_path, monkeypatch):
     scores = iter([1.0, 5.0, 2.0, 3.0])
     config = tiny_config(steps=128, evaluation={"interval": 32, "episodes": 1}, checkpoint={"interval": 32})
-    skip_judging(monkeypatch)
-    monkeypatch.setattr(Judge, "judge", lambda *_: Judgement((next(scores),), {}, 0.0))
+    skip_evaluation(monkeypatch)
+    monkeypatch.setattr(PolicyEvaluator, "judge", lambda *_: PolicyScore((next(scores),), {}, 0.0))
     train(config, tmp_path)
     folder = RunFolder(tmp_path, config.experiment_id)
     best, then = tensors(folder.best), tensors(tmp_path / "checkpoint_64.zip")

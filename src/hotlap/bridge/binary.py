@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hotlap.envs.spaces import NUM_ACTIONS
 from hotlap.errors import BridgeError
-from hotlap.sim.batch_cpu import Batch
+from hotlap.sim.step import Batch
 from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
 
 _NAMES = INFO_DTYPE.names or ()

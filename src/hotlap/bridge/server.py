@@ -20,8 +20,8 @@ from picows import (
     ws_create_server,
 )
 
+from hotlap.bridge.access import AccessRules, Refusal, check_exposure
 from hotlap.bridge.connection import MAX_FRAME_BYTES, Connection
-from hotlap.bridge.gate import Gate, Refusal, check_exposure
 from hotlap.bridge.protocol import DEFAULT_PORT, LOOPBACK_HOST
 from hotlap.bridge.session import Session
 from hotlap.errors import BridgeError
@@ -62,7 +62,7 @@ class Bridge:
         self._rng = np.random.default_rng()
         self._loop = asyncio.get_running_loop()
         self._socket = listen(settings.host, settings.port)
-        self._gate = Gate(settings.host, self._socket.getsockname()[1], settings.token)
+        self._gate = AccessRules(settings.host, self._socket.getsockname()[1], settings.token)
 
     @property
     def url(self) -> str:

@@ -24,7 +24,7 @@ from hotlap.bridge.protocol import (
     encode,
     error_frame,
 )
-from hotlap.bridge.world import World, world_for
+from hotlap.bridge.simulation import Simulation, simulation_for
 from hotlap.errors import BridgeError, HotlapError
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import list_tracks
@@ -39,7 +39,7 @@ class Session:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self._world: World | None = None
+        self._world: Simulation | None = None
         self._is_binary_welcome = False
         self._decode: Callable[[bytes], Request] = decode_single
 
@@ -79,13 +79,13 @@ class Session:
             raise BridgeError('request: binary frames must be asked for. Send {"type":"hello","binary":true} first.')
         return Frame(self._need_world().step_binary(data), is_binary=True)
 
-    def _need_world(self) -> World:
+    def _need_world(self) -> Simulation:
         if self._world is None:
             raise BridgeError('step: there is no world yet. Send {"type":"reset"} first.')
         return self._world
 
     def _reset(self, request: Reset) -> Reply:
-        self._world = world_for(request, self._world, self._rng)
+        self._world = simulation_for(request, self._world, self._rng)
         self._decode = decode_batch if self._world.is_batch else decode_single
         return self._world.reset(request)
 

@@ -25,7 +25,7 @@ def bench_sim(
 
     Example: hotlap bench sim --num-envs 1024 --threads 2 --json
     """
-    from hotlap.evaluation.speed import measure_sim
+    from hotlap.bench.simulator import measure_sim
 
     result = measure_sim(num_envs, threads, device, track, seconds)
     if as_json:
@@ -50,7 +50,7 @@ def bench_train(
 
     Example: hotlap bench train --json
     """
-    from hotlap.training.speed import measure_training
+    from hotlap.bench.training import measure_training
 
     result = measure_training(num_envs, rollouts, single_rollouts, track)
     if as_json:
@@ -73,7 +73,7 @@ def bench_peers(
 
     Example: hotlap bench peers --json
     """
-    from hotlap.evaluation.peers import measure_peers
+    from hotlap.bench.peers import measure_peers
 
     result = measure_peers(num_envs, seconds)
     if as_json:

@@ -33,7 +33,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     """
     from hotlap import PHYSICS_VERSION, __version__
     from hotlap.sim.batch_cpu import default_threads
-    from hotlap.sim.compiling import cache_folder
+    from hotlap.sim.compilation import cache_folder
     from hotlap.tracks.registry import user_folder
 
     versions = {name: _version(name) for name in (*_REQUIRED, *_OPTIONAL)}

@@ -21,14 +21,14 @@ def drive(
     Example: hotlap drive casual --track track-01 --laps 3 --png out/casual.png
     """
     from hotlap.drivers.driver import make_driver
-    from hotlap.evaluation.trace import record_laps
+    from hotlap.evaluation.telemetry import record_laps
     from hotlap.tracks.registry import load_track
 
     place = writable(png) if png else None
     with progress_bar(f"{driver} on {track}") as progress:
         trace = record_laps(make_driver(driver), track, num_laps=laps, seed=seed, progress=progress)
     if place:
-        from hotlap.tracks.pictures import draw_track
+        from hotlap.tracks.track_map import draw_track
 
         about = load_track(track)
         best_s = min((lap.time_s for lap in trace.laps), default=None)

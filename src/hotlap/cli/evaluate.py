@@ -25,8 +25,8 @@ def evaluate(
 
     Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 100 --start random --json
     """
-    from hotlap.drivers.model_files import read_model
     from hotlap.envs.racer import DEFAULT_TRACK
+    from hotlap.models.model_file import read_model
 
     own_track = None
     if driver not in BUILT_IN:
@@ -44,7 +44,7 @@ def evaluate(
 
 
 def _find(driver: str) -> Path:
-    from hotlap.drivers.model_files import find_model
+    from hotlap.models.model_file import find_model
 
     try:
         return find_model(driver)
@@ -54,8 +54,8 @@ def _find(driver: str) -> Path:
 
 def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int, as_json: bool) -> None:
     from hotlap.drivers.driver import make_driver
-    from hotlap.evaluation.laps import evaluate as measure
-    from hotlap.evaluation.reference import get_reference
+    from hotlap.evaluation.evaluate import evaluate as measure
+    from hotlap.optimal.reference import get_reference
     from hotlap.tracks.registry import load_track
 
     about = load_track(track)
@@ -81,7 +81,7 @@ def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int
 
 
 def _evaluate_returns(path: Path, episodes: int, seed: int, as_json: bool) -> None:
-    from hotlap.training.judging import evaluate_model
+    from hotlap.training.policy_evaluation import evaluate_model
 
     found = evaluate_model(path, episodes, seed)
     if as_json:

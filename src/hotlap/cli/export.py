@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotlap.cli.following import telling
 from hotlap.cli.output import writable
+from hotlap.cli.run_monitor import telling
 from hotlap.envs.registration import RACER_ID
 from hotlap.errors import ConfigError, ModelError, OutputFileError
 
 if TYPE_CHECKING:
-    from hotlap.drivers.model_files import ModelCard, ModelFile
+    from hotlap.models.model_file import ModelCard, ModelFile
 
 
 def export(
@@ -26,7 +26,7 @@ def export(
 
     Example: hotlap export results/experiments/ppo_seed42 --format onnx --out out/driver.onnx
     """
-    from hotlap.drivers.model_files import find_model, read_model
+    from hotlap.models.model_file import find_model, read_model
 
     if kind not in ("onnx", "sb3"):
         raise ConfigError(f"--format must be onnx or sb3, got {kind!r:.40}.")
@@ -41,7 +41,7 @@ def export(
 
 def _to_onnx(model: "ModelFile", out: Path) -> list[Path]:
     try:
-        from hotlap.training.export import export_onnx
+        from hotlap.models.onnx_export import export_onnx
     except ImportError:
         raise ModelError("exporting to ONNX needs onnx. Install it: pip install 'hotlap[export]'.") from None
     export_onnx(model, _place(out, model.path))
@@ -49,7 +49,7 @@ def _to_onnx(model: "ModelFile", out: Path) -> list[Path]:
 
 
 def _to_sb3(model: "ModelFile", out: Path) -> list[Path]:
-    from hotlap.training.sb3_files import export_sb3, sb3_names
+    from hotlap.models.sb3_exchange import export_sb3, sb3_names
 
     for file in sb3_names(out):
         _place(file, model.path)
@@ -64,7 +64,7 @@ def _to_sb3(model: "ModelFile", out: Path) -> list[Path]:
 
 def _tell_sight(card: "ModelCard") -> None:
     if card.is_racer:
-        print(f"  plays with action_repeat {card.action_repeat}, stack {card.stack}, lap_waves {card.lap_waves}")
+        print(f"  plays with action_repeat {card.action_repeat}, stack {card.stack}, lap_fourier {card.lap_fourier}")
 
 
 def _place(out: Path, source: Path) -> Path:
@@ -82,7 +82,7 @@ def import_(
     track: Annotated[str | None, typer.Option(help="The racer: the track it was trained on.")] = None,
     action_repeat: Annotated[int | None, typer.Option(help="The racer: ticks that one decision lasts.")] = None,
     stack: Annotated[int | None, typer.Option(help="The racer: observations that it sees at once.")] = None,
-    lap_waves: Annotated[
+    lap_fourier: Annotated[
         int | None, typer.Option(help="The racer: waves over the lap that it sees beside them.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The model to write; FILE_hotlap.zip unless given.")] = None,
@@ -96,14 +96,14 @@ def import_(
             f"{file}: a model of stable-baselines3 is a pickle, and unpickling runs whatever code its maker put in. If "
             "you trust where it comes from, say so: --trust-pickle."
         )
-    asked = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_waves": lap_waves}
+    asked = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
     seen: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     target = _place(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
     if track is not None:
         from hotlap.tracks.registry import load_track
 
         load_track(track)
-    from hotlap.training.sb3_files import read_sb3, write_model
+    from hotlap.models.sb3_exchange import read_sb3, write_model
 
     with telling(verbose=False, quiet=False):
         model = read_sb3(file, env, vecnormalize=vecnormalize, seen=seen)

@@ -25,7 +25,7 @@ def optimal(
     Example: hotlap optimal track-01 --fresh --json
     """
     from hotlap.errors import OptimalError
-    from hotlap.optimal.store import find_reference, keep_reference
+    from hotlap.optimal.reference import find_reference, keep_reference
     from hotlap.tracks.registry import load_track
 
     track = load_track(track_id)
@@ -35,7 +35,7 @@ def optimal(
     status, laps = "known", None
     if reference is None:
         try:
-            from hotlap.optimal.solving import reference_of, solve_laps
+            from hotlap.optimal.reference import reference_of, solve_laps
         except ImportError:
             raise OptimalError("solving needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
         typer.echo(f"solving {track_id}: flying lap, then standing lap…", err=True)
@@ -46,7 +46,7 @@ def optimal(
     solve_sec = time.perf_counter() - began
     replayed_s = _replay(track, laps) if replay else None
     if place:
-        from hotlap.tracks.pictures import draw_track
+        from hotlap.tracks.track_map import draw_track
 
         line = reference.raceline
         draw_track(
@@ -86,12 +86,12 @@ def _replay(track: "Track", laps: "tuple[Plan, Plan] | None") -> float | None:
     Its own plans are found from the laps just solved, if there are any.
     """
     from hotlap.drivers.driver import make_driver
-    from hotlap.evaluation.laps import evaluate
+    from hotlap.evaluation.evaluate import evaluate
 
     typer.echo("driving it in the simulator…", err=True)
     if laps is None:
         return evaluate(make_driver("optimal"), track.track_id, episodes=1).mean_lap_time_sec
-    from hotlap.drivers.optimal import OptimalDriver, solve_followed
+    from hotlap.drivers.optimal_follower import OptimalDriver, solve_followed
 
     driver = OptimalDriver(*solve_followed(track.nodes, near=laps))
     return evaluate(driver, track.track_id, episodes=1).mean_lap_time_sec

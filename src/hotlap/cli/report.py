@@ -10,9 +10,9 @@ from hotlap.cli.output import print_json, progress_bar, seconds, writable
 from hotlap.errors import ConfigError, DriverError, InputFileError
 
 if TYPE_CHECKING:
-    from hotlap.evaluation.comparison import Comparison
-    from hotlap.evaluation.drives import Drive, Yardsticks
-    from hotlap.evaluation.records import RunGroup, RunRecord
+    from hotlap.evaluation.lap_comparison import Comparison
+    from hotlap.reports.model_laps import Drive, Yardsticks
+    from hotlap.reports.run_record import RunGroup, RunRecord
     from hotlap.tracks.registry import Track
 
 
@@ -33,8 +33,8 @@ def report(
 
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
     """
-    from hotlap.cli.run_records import is_run, read_run
-    from hotlap.training.run_folder import REPORT_NAME
+    from hotlap.reports.run_loader import is_run, read_run
+    from hotlap.training.run_files.run_folder import REPORT_NAME
 
     are_runs = [is_run(subject) for subject in subjects]
     if not any(are_runs) and len(subjects) == 1:
@@ -55,9 +55,9 @@ def report(
 
 
 def _report_runs(records: "Sequence[RunRecord]", out: Path, seed: int, as_json: bool) -> None:
-    from hotlap.evaluation.drives import Drive, Yardsticks
-    from hotlap.evaluation.records import group_runs
-    from hotlap.evaluation.report import PAGE_NAME, write_run_report
+    from hotlap.reports.model_laps import Drive, Yardsticks
+    from hotlap.reports.report import PAGE_NAME, write_run_report
+    from hotlap.reports.run_record import group_runs
     from hotlap.tracks.registry import load_track
 
     groups = group_runs(records)
@@ -76,8 +76,8 @@ def _report_runs(records: "Sequence[RunRecord]", out: Path, seed: int, as_json: 
 
 def _drive_all(records: "Sequence[RunRecord]", track: "Track", seed: int) -> "tuple[list[Drive], Yardsticks]":
     """A drive of each run's best model, and what to measure them by."""
-    from hotlap.evaluation.drives import drive_run, measure_yardsticks
-    from hotlap.optimal.store import find_reference
+    from hotlap.optimal.reference import find_reference
+    from hotlap.reports.model_laps import drive_run, measure_yardsticks
 
     reference = find_reference(track)
     drives = []
@@ -118,7 +118,7 @@ def _figures_of(drive: "Drive") -> dict[str, Any]:
 
 
 def _tell_runs(groups: "Sequence[RunGroup]", drives: "Sequence[Drive]", page: Path) -> None:
-    from hotlap.evaluation.tables import run_table
+    from hotlap.reports.tables import run_table
 
     for group in groups:
         print(group.label)
@@ -139,11 +139,11 @@ def _tell_runs(groups: "Sequence[RunGroup]", drives: "Sequence[Drive]", page: Pa
 def _report_driver(driver: str, out: Path | None, track: str | None, seed: int, as_json: bool) -> None:
     from hotlap.drivers.driver import make_driver
     from hotlap.errors import OptimalError
-    from hotlap.evaluation.comparison import best_flying_lap, compare
-    from hotlap.evaluation.drives import NUM_LAPS
-    from hotlap.evaluation.report import PAGE_NAME, write_report
-    from hotlap.evaluation.trace import record_laps
-    from hotlap.optimal.store import find_reference
+    from hotlap.evaluation.lap_comparison import best_flying_lap, compare
+    from hotlap.evaluation.telemetry import record_laps
+    from hotlap.optimal.reference import find_reference
+    from hotlap.reports.model_laps import NUM_LAPS
+    from hotlap.reports.report import PAGE_NAME, write_report
     from hotlap.tracks.registry import load_track
 
     own_track = _find_own_track(driver)
@@ -176,8 +176,8 @@ def _report_driver(driver: str, out: Path | None, track: str | None, seed: int, 
 def _find_own_track(driver: str) -> str:
     """The track a model was trained on, for the built-in drivers the default one; who is not known is refused."""
     from hotlap.cli.evaluate import BUILT_IN
-    from hotlap.drivers.model_files import find_model, read_model
     from hotlap.envs.racer import DEFAULT_TRACK
+    from hotlap.models.model_file import find_model, read_model
 
     if driver in BUILT_IN:
         return DEFAULT_TRACK

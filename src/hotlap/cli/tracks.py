@@ -48,7 +48,7 @@ def show_track(
 
     Example: hotlap tracks show track-01 --png track-01.png --optimal
     """
-    from hotlap.optimal.store import find_reference
+    from hotlap.optimal.reference import find_reference
     from hotlap.tracks.registry import load_track
 
     track = load_track(track_id)
@@ -57,7 +57,7 @@ def show_track(
     if with_line and reference is None:
         raise OptimalError(f"{track_id}: its optimal lap is not known yet. Solve it: hotlap optimal {track_id}")
     if place:
-        from hotlap.tracks.pictures import draw_track
+        from hotlap.tracks.track_map import draw_track
 
         line = reference.raceline if reference and with_line else None
         draw_track(
@@ -109,8 +109,8 @@ def import_track(
 
     Example: hotlap tracks import Monza.csv --id monza
     """
-    from hotlap.tracks.importing import import_centreline
     from hotlap.tracks.registry import load_track, save_track
+    from hotlap.tracks.track_import import import_centreline
 
     centreline = import_centreline(file, reverse_travel=reverse, width_m=width, start_m=start)
     path = save_track(track_id, centreline, f"imported from {file.name}")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotlap.cli.following import say, show_progress, stop_signals, telling
 from hotlap.cli.output import percent, print_json, seconds
+from hotlap.cli.run_monitor import say, show_progress, stop_signals, telling
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:
     from hotlap.training.checkpoint import Checkpoint
     from hotlap.training.results import ExperimentResults
-    from hotlap.training.run_folder import RunFolder
+    from hotlap.training.run_files.run_folder import RunFolder
     from hotlap.training.trainer import Trainer
 
 EXIT_INTERRUPTED = 130
@@ -53,7 +53,7 @@ def train(
     Example: hotlap train --algo ppo --track track-01 --seed 1 --steps 2000000
     """
     from hotlap.training.run_config import resolve_config
-    from hotlap.training.run_folder import RunFolder, create_run, folder_of
+    from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
 
     asked: dict[str, Any] = {
         "algo": algo,
@@ -87,7 +87,7 @@ def _place(env: str | None, track: str | None, bridge_url: str | None) -> dict[s
     if bridge_url is None and env != REMOTE_RACER_ID:
         if track is not None and env not in (None, RACER_ID):
             raise ConfigError(f"--track: {env} has none. Leave it out.")
-        return {"env": env, "world.track": track}
+        return {"env": env, "racer.track": track}
     if env not in (None, RACER_ID, REMOTE_RACER_ID):
         raise ConfigError(f"--bridge-url: a bridge serves {RACER_ID}, and --env asks for {env}. Leave one of them out.")
     return {"env": REMOTE_RACER_ID, "env_args.bridge_url": bridge_url, "env_args.track_id": track}
@@ -105,7 +105,7 @@ def resume(
     Example: hotlap resume results/experiments/ppo_seed42
     """
     from hotlap.training.run_config import with_steps
-    from hotlap.training.run_folder import open_run
+    from hotlap.training.run_files.run_folder import open_run
 
     with telling(verbose, quiet):
         folder, before = open_run(run)
@@ -188,10 +188,10 @@ def _tell(trainer: "Trainer", results: "ExperimentResults") -> None:
 def _tell_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
     """The model's figures beside the casual driver's and the optimum's."""
     from hotlap.drivers.driver import make_driver
-    from hotlap.evaluation.laps import evaluate
-    from hotlap.training.worlds import in_process
+    from hotlap.evaluation.evaluate import evaluate
+    from hotlap.training.vec_envs.factory import in_process
 
-    track = in_process(trainer.config).world.track
+    track = in_process(trainer.config).racer.track
     optimal_s = trainer.optimal_lap_s
     found = evaluate(make_driver("casual"), track, episodes=CASUAL_EPISODES)
     casual = (found.against(optimal_s) if optimal_s else found).as_dict()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
-from hotlap.sim.profile import speed_profile
+from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 
 Floats = NDArray[np.float64]

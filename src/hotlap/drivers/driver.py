@@ -29,11 +29,11 @@ def make_driver(name: str) -> Driver:
         return CasualDriver()
     if name == "optimal":
         try:
-            from hotlap.drivers.optimal import OptimalDriver
+            from hotlap.drivers.optimal_follower import OptimalDriver
         except ImportError:
             raise DriverError("the optimal driver needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
         return OptimalDriver()
-    from hotlap.drivers.model_files import find_model, read_model
+    from hotlap.models.model_file import find_model, read_model
 
     try:
         path = find_model(name)

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from hotlap.envs.settings import RacerSettings, start_code
 from hotlap.errors import ActionError, ConfigError, StateError
-from hotlap.sim import batch_cpu
+from hotlap.sim.batch_cpu import CpuEngine, default_threads
+from hotlap.sim.engine import ALL_FINE, Engine, Setting
 from hotlap.sim.ribbon import Ribbons, pack_ribbons
 from hotlap.sim.vehicle import car_record
 from hotlap.sim.world import STATE_DTYPE
 from hotlap.tracks.registry import Track, load_track
 
-State = dict[str, NDArray[Any]]
+FleetState = dict[str, NDArray[Any]]
 
 MAX_CARS = 1 << 20
 MAX_REPEAT = 60  # a second with one action
@@ -49,9 +50,9 @@ def ribbons_of(tracks: tuple[Track, ...]) -> Ribbons:
     return pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
 
 
-def suited_threads(num_cars: int) -> int:
-    """How many threads serve a fleet of this size best: one for each core, fewer where there is little to do."""
-    return min(batch_cpu.default_threads(), max(1, num_cars // CARS_WORTH_A_THREAD))
+def suited_engine(num_cars: int) -> CpuEngine:
+    """An engine with the number of threads that suits so many cars: one a core, fewer where there is little to do."""
+    return CpuEngine(min(default_threads(), max(1, num_cars // CARS_WORTH_A_THREAD)))
 
 
 def check_repeat(repeat: object) -> None:
@@ -63,19 +64,16 @@ def check_repeat(repeat: object) -> None:
 class Fleet:
     """Cars, tracks and rules, and the calls that move them. Car i drives track i modulo the number of tracks."""
 
-    def __init__(self, track_ids: Sequence[str], settings: RacerSettings, num_cars: int, num_threads: int) -> None:
+    def __init__(self, track_ids: Sequence[str], settings: RacerSettings, num_cars: int, engine: Engine) -> None:
         if not track_ids:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")
         self.tracks = tuple(load_track(track_id) for track_id in track_ids)
         self.settings = settings
         self.num_cars = num_cars
-        self.num_threads = num_threads
-        self.batch = batch_cpu.make_batch(num_cars)
+        self._engine = engine
+        self.batch = engine.make_batch(num_cars)
         self.batch.states["track"] = np.arange(num_cars) % len(self.tracks)
-        self._ribbons = ribbons_of(self.tracks)
-        self._car = car_record()
-        self._rules = settings.rules()
-        self._world = (self._ribbons, self._car, self._rules)
+        self._setting = Setting(ribbons_of(self.tracks), car_record(), settings.rules())
         self._everyone = np.ones(num_cars, np.bool_)
 
     @property
@@ -86,7 +84,7 @@ class Fleet:
     @property
     def top_speed_mps(self) -> float:
         """The car's top speed."""
-        return float(self._car["top_speed_mps"][0])
+        return float(self._setting.cars["top_speed_mps"][0])
 
     def seed(self, seeds: NDArray[np.uint64]) -> None:
         """Give every car its seed; its episodes count from zero again."""
@@ -101,11 +99,12 @@ class Fleet:
 
     def reset(self, start: str | None = None, mask: NDArray[np.bool_] | None = None) -> None:
         """Begin an episode for the cars in `mask` (all); `start` overrides the settings for this time."""
-        rules = self._rules
+        setting = self._setting
         if start is not None:
-            rules = rules.copy()
+            rules = setting.rules.copy()
             rules["start"] = start_code(start)
-        batch_cpu.reset_cars(self._everyone if mask is None else mask, self._ribbons, self._car, rules, self.batch)
+            setting = setting._replace(rules=rules)
+        self._engine.reset(self._everyone if mask is None else mask, setting, self.batch)
 
     def step(self, actions: NDArray[np.float32], autoreset: bool, repeat: int = 1) -> None:
         """Up to `repeat` ticks for every car with one action, told as one step; the results are in `batch`.
@@ -114,11 +113,11 @@ class Fleet:
         """
         if repeat != 1:
             check_repeat(repeat)
-        bad = batch_cpu.step(actions, self._world, self.batch, autoreset, self.num_threads, repeat)
-        if bad != batch_cpu.ALL_FINE:
+        bad = self._engine.step(actions, self._setting, self.batch, autoreset=autoreset, repeat=repeat)
+        if bad != ALL_FINE:
             raise ActionError(f"action of car {bad} must be finite, got {actions[bad].tolist()}; nothing moved.")
 
-    def get_state(self) -> State:
+    def get_state(self) -> FleetState:
         """A copy of everything the world needs to go on bit for bit: one array per column."""
         return {name: self.states[name].copy() for name in STATE_DTYPE.names or ()}
 
@@ -140,7 +139,7 @@ class Fleet:
             loaded[name] = column
         self._check_ranges(loaded)
         self.states[:] = loaded
-        batch_cpu.observe_cars(self._ribbons, self._car, self.batch)
+        self._engine.observe(self._setting, self.batch)
 
     def _check_ranges(self, loaded: NDArray[np.void]) -> None:
         """Indices out of range would make compiled code read foreign memory."""
@@ -149,7 +148,7 @@ class Fleet:
                 raise StateError(f"state: column {name!r} must not be negative.")
         if (loaded["track"] >= len(self.tracks)).any():
             raise StateError(f"state: it was saved on more tracks than the {len(self.tracks)} here.")
-        if (loaded["node"] >= self._ribbons.tracks["num_nodes"][loaded["track"]]).any():
+        if (loaded["node"] >= self._setting.ribbons.tracks["num_nodes"][loaded["track"]]).any():
             raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
-        if (loaded["next_gate"] >= self._rules["num_gates"][0]).any():
+        if (loaded["next_gate"] >= self._setting.rules["num_gates"][0]).any():
             raise StateError("state: a car waits for a gate that does not exist here.")

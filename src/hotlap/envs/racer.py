@@ -8,10 +8,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.envs.fleet import Fleet, State
+from hotlap.envs.fleet import Fleet, FleetState
 from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
+from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.sim.world import INFO_DTYPE
 
@@ -47,7 +48,7 @@ class RacerEnv(gym.Env[Any, Any]):
         self.render_mode = render_mode
         self.action_space = action_space()
         self.observation_space = observation_space()
-        self.fleet = Fleet([track_id], RacerSettings.load(config), num_cars=1, num_threads=1)
+        self.fleet = Fleet([track_id], RacerSettings.load(config), num_cars=1, engine=CpuEngine())
         self._batch = self.fleet.batch
         self._actions = np.zeros((1, NUM_ACTIONS), np.float32)
         self._is_seeded = False
@@ -87,15 +88,15 @@ class RacerEnv(gym.Env[Any, Any]):
         if self.render_mode is None:
             gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
             return None
-        from hotlap.envs.picture import draw_frame
+        from hotlap.envs.rendering import draw_frame
 
         return draw_frame(self.fleet.tracks[0], self.fleet.states[0], self._batch.obs[0], self.fleet.top_speed_mps)
 
-    def get_state(self) -> State:
+    def get_state(self) -> FleetState:
         """Everything the world needs to go on bit for bit."""
         return self.fleet.get_state()
 
-    def set_state(self, state: State) -> None:
+    def set_state(self, state: FleetState) -> None:
         """Go on from a state that `get_state` gave."""
         self.fleet.set_state(state)
         self._is_seeded = True

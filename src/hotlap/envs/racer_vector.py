@@ -8,11 +8,12 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs.fleet import MAX_CARS, Fleet, State, suited_threads
+from hotlap.envs.fleet import MAX_CARS, Fleet, FleetState, suited_engine
 from hotlap.envs.racer import DEFAULT_TRACK, RESET_COLUMNS, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
+from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.sim.world import INFO_DTYPE
 
@@ -59,7 +60,8 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         track_ids = [track_id] if isinstance(track_id, str) else list(track_id)
-        self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, num_threads or suited_threads(num_envs))
+        engine = CpuEngine(num_threads) if num_threads else suited_engine(num_envs)
+        self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, engine)
         self._batch = self.fleet.batch
         self._everyone = np.ones(num_envs, np.bool_)
         self._everyone.flags.writeable = False
@@ -127,11 +129,11 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
                 info[name], info[f"_{name}"] = infos[name], finished
         return info
 
-    def get_state(self) -> State:
+    def get_state(self) -> FleetState:
         """Everything the world needs to go on bit for bit, for every car."""
         return self.fleet.get_state()
 
-    def set_state(self, state: State) -> None:
+    def set_state(self, state: FleetState) -> None:
         """Go on from a state that `get_state` gave."""
         self.fleet.set_state(state)
         self._is_seeded = True

@@ -37,7 +37,7 @@ NUM_OUTPUTS = NUM_STATES + 1 + NUM_SLIPS
 
 
 @dataclass(frozen=True)
-class Road:
+class RoadProfile:
     """The road at the collocation points, (num_intervals, 3): what bounds and bends the car's way."""
 
     starts_m: Floats  # (num_intervals,) arc length where each interval begins
@@ -73,7 +73,7 @@ def radau_points() -> tuple[Floats, Floats, Floats]:
     return tau, np.array(derivative), np.array(weights).ravel()
 
 
-def make_program(road: Road, car: CarParameters, start: Floats | None, has_slip_limit: bool) -> Program:
+def make_program(road: RoadProfile, car: CarParameters, start: Floats | None, has_slip_limit: bool) -> Program:
     """The program of a closed lap, or, with a `start` state, of a way from there to the end.
 
     With x the variables and y the points' outputs, cost = w y + x Q x / 2 and constraints = A x + S y + b; the matrices

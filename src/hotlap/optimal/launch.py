@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hotlap.optimal.collocation import Floats
 from hotlap.optimal.model import NUM_STATES, State
-from hotlap.sim.compiling import entry_point
+from hotlap.sim.compilation import entry_point
 from hotlap.sim.vehicle import TICK_S, CarParameters, advance, car_record
 
 LAUNCH_SPEED_MPS = 8.0

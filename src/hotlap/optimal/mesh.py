@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hotlap.optimal.collocation import Floats, Guess, Road, radau_points
+from hotlap.optimal.collocation import Floats, Guess, RoadProfile, radau_points
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
-from hotlap.sim.profile import speed_profile
 from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, CarParameters
 
 # The guess drives the centreline with so much of the grip: slow enough to be feasible, fast enough to be near.
@@ -47,7 +47,7 @@ def points_of(edges_m: Floats) -> Floats:
     return points
 
 
-def lay_road(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: float = 0.0) -> Road:
+def lay_road(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: float = 0.0) -> RoadProfile:
     """Where the car's centre may be at the collocation points of a clean lap, less `margin_m` on both sides.
 
     That is the road; where a wall stands closer to its edge than the car is wide, up to where the car would touch it.
@@ -55,7 +55,7 @@ def lay_road(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: 
     at_m = points_of(edges_m)
     sides = ((nodes.road_left_m, nodes.wall_left_m), (nodes.road_right_m, nodes.wall_right_m))
     left, right = (np.minimum(edge_m, wall_m - car.radius_m) for edge_m, wall_m in sides)
-    return Road(
+    return RoadProfile(
         edges_m[:-1],
         np.diff(edges_m),
         along_track(nodes.curvature_radpm, nodes, at_m),

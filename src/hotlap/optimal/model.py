@@ -60,7 +60,7 @@ def motion(state: ca.SX, control: ca.SX, curvature: ca.SX, car: CarParameters) -
 
 
 def wheel_angle(body: ca.SX, car: CarParameters) -> ca.SX:
-    """Road-wheel angle (rad), positive to the left."""
+    """RoadProfile-wheel angle (rad), positive to the left."""
     angle: ca.SX = -body[3] * car.full_lock_rad(body[0] * body[0] + body[1] * body[1])
     return angle
 

@@ -59,7 +59,10 @@ def plan_of(edges_m: Floats, found: Solution, mesh_change: float = np.nan) -> Pl
 
 def run_up(state: Floats, metres: Floats) -> Floats:
     """About how fast (m/s) a car in `state` can be so many metres on."""
-    begin_mps, switch_mps = float(state[State.FORWARD]), max(float(state[State.FORWARD]), RUN_UP_WPKG / RUN_UP_MPS2)
+    begin_mps, switch_mps = (
+        float(state[State.FORWARD]),
+        max(float(state[State.FORWARD]), RUN_UP_WPKG / RUN_UP_MPS2),
+    )
     switch_m = (switch_mps**2 - begin_mps**2) / (2.0 * RUN_UP_MPS2)
     slow_mps = np.sqrt(begin_mps**2 + 2.0 * RUN_UP_MPS2 * np.minimum(metres, switch_m))
     # At constant power the cube of the speed grows with the way.

@@ -7,14 +7,26 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from hotlap.optimal.collocation import CONTROL_SCALE, DEGREE, STATE_SCALE, Floats, Guess, Road, make_program
+from hotlap.optimal.collocation import CONTROL_SCALE, DEGREE, STATE_SCALE, Floats, Guess, RoadProfile, make_program
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
 from hotlap.sim.vehicle import CarParameters
 
 # What the car may do anywhere: wide enough never to bind on a good lap, except for pedals and wheel.
 MIN_SPEED_MPS = 4.0
-_LOW = {State.HEADING: -1.2, State.FORWARD: MIN_SPEED_MPS, State.LEFT: -15.0, State.YAW: -3.5, State.STEER: -1.0}
-_HIGH = {State.HEADING: 1.2, State.FORWARD: 90.0, State.LEFT: 15.0, State.YAW: 3.5, State.STEER: 1.0}
+_LOW = {
+    State.HEADING: -1.2,
+    State.FORWARD: MIN_SPEED_MPS,
+    State.LEFT: -15.0,
+    State.YAW: -3.5,
+    State.STEER: -1.0,
+}
+_HIGH = {
+    State.HEADING: 1.2,
+    State.FORWARD: 90.0,
+    State.LEFT: 15.0,
+    State.YAW: 3.5,
+    State.STEER: 1.0,
+}
 _LOW |= {State.THROTTLE: 0.0, State.BRAKE: 0.0, State.SHIFT: -6000.0}
 _HIGH |= {State.THROTTLE: 1.0, State.BRAKE: 1.0, State.SHIFT: 6000.0}
 
@@ -33,7 +45,7 @@ class Solution:
 
 
 def solve(
-    road: Road,
+    road: RoadProfile,
     guess: Guess,
     car: CarParameters,
     *,
@@ -75,7 +87,7 @@ def solve(
     )
 
 
-def _bounds(road: Road, rate: float, end: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
+def _bounds(road: RoadProfile, rate: float, end: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
     count = len(road.lengths_m)
     low = np.zeros((count, DEGREE, NUM_STATES))
     high = np.zeros((count, DEGREE, NUM_STATES))

@@ -7,7 +7,7 @@ the same stored arc lengths on both sides of a tick, so no gate can fall between
 
 import numpy as np
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 from hotlap.sim.vehicle import TICK_S
 
 F = np.float32

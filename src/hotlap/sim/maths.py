@@ -6,7 +6,7 @@ The polynomials are minimax fits of our own, rounded to float32. Error bounds, t
 
 import numpy as np
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 
 F = np.float32
 

@@ -9,7 +9,7 @@ touch it, and the quads are passed in one test. Only the last few metres are wal
 
 import numpy as np
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 from hotlap.sim.ribbon import FAR_SPAN, NEAR_SPAN
 
 F = np.float32

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 
 F = np.float32
 ZERO = F(0.0)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 from hotlap.sim.maths import mix
 
 F = np.float32

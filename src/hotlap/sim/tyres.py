@@ -17,7 +17,7 @@ from math import sqrt
 
 import numpy as np
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 
 F = np.float32
 ONE, TWO = F(1.0), F(2.0)

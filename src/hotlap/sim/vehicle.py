@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 from hotlap.sim.maths import clamp, sin_cos
 from hotlap.sim.tyres import available_grip, tyre_force
 

@@ -4,13 +4,13 @@ from math import sqrt
 
 import numpy as np
 
-from hotlap.sim.chance import uniform
-from hotlap.sim.compiling import kernel
+from hotlap.sim.compilation import kernel
 from hotlap.sim.laps import count_gates
 from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M, cast, ray_direction
 from hotlap.sim.rewards import START_RANDOM, reward_terms
 from hotlap.sim.ribbon import arc_length, locate, node_after, place
+from hotlap.sim.rng import uniform
 from hotlap.sim.vehicle import advance
 
 F = np.float32

@@ -11,8 +11,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.atomic_files import write_atomically
 from hotlap.errors import InputFileError, TrackError
-from hotlap.replacing import write_whole
 from hotlap.tracks.centreline import MIN_POINTS, Centreline
 from hotlap.tracks.geometry import find_fault
 from hotlap.tracks.spline import FloatArray
@@ -122,7 +122,7 @@ def write_centreline(path: str | os.PathLike[str], centreline: Centreline, comme
     lines = [f"# {_printable(line)}".rstrip() for line in (comment or "").splitlines()]
     lines.append(f"# {CENTRELINE_HEADER}")
     lines += _format_rows(Path(path), columns, ",", (3,) * len(columns))
-    write_whole(Path(path), "\n".join([*lines, ""]).encode())
+    write_atomically(Path(path), "\n".join([*lines, ""]).encode())
 
 
 def read_raceline(path: str | os.PathLike[str]) -> Raceline:
@@ -150,7 +150,7 @@ def write_raceline(path: str | os.PathLike[str], raceline: Raceline) -> None:
     columns = tuple(getattr(raceline, name) for name in RACELINE_COLUMNS)
     lines = [f"# {_printable(raceline.comment)}".rstrip(), f"# {'; '.join(RACELINE_COLUMNS)}"]
     lines += _format_rows(Path(path), columns, "; ", RACELINE_DECIMALS)
-    write_whole(Path(path), "\n".join([*lines, ""]).encode())
+    write_atomically(Path(path), "\n".join([*lines, ""]).encode())
 
 
 def _read_text(path: Path) -> str:

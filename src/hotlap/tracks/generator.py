@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from hotlap.errors import TrackError
 from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.clothoid_path import PI, ClothoidPath, PolygonCorner, round_corners, sin_cos, to_millimetres
 from hotlap.tracks.layouts import Random, Style, add_feature, draw_base
-from hotlap.tracks.rounding import PI, Corner, Path, round_corners, sin_cos, to_millimetres
 
 TRAIN_SEEDS = range(100)
 TEST_SEEDS = range(10_000, 10_025)
@@ -69,7 +69,7 @@ def _draw_style(rng: Random) -> Style:
     )
 
 
-def _checked_path(corners: list[Corner], style: Style) -> Path | None:
+def _checked_path(corners: list[PolygonCorner], style: Style) -> ClothoidPath | None:
     """The rounded polygon, or None where it breaks a rule."""
     try:
         path = round_corners(corners)
@@ -94,7 +94,7 @@ def _is_clear(x: FloatArray, y: FloatArray, length_m: float, needed_m: float) ->
     return not bool(np.any(dx * dx + dy * dy < needed_m * needed_m))
 
 
-def _to_centreline(rng: Random, style: Style, path: Path) -> Centreline:
+def _to_centreline(rng: Random, style: Style, path: ClothoidPath) -> Centreline:
     x, y = path.sample(path.point_on_longest_straight(LINE_AT), SPACING_M)
     return Centreline(
         x_m=to_millimetres(x - x[0]),

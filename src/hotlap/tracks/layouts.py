@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hotlap.tracks.rounding import PI, Corner, angle_of, sin_cos
+from hotlap.tracks.clothoid_path import PI, PolygonCorner, angle_of, sin_cos
 
 Point = tuple[float, float]
 
@@ -47,7 +47,7 @@ class Style(NamedTuple):
         return max(10.0, self.half_width_m + 6.5)
 
 
-class Frame(NamedTuple):
+class EdgeFrame(NamedTuple):
     """An edge of the polygon: origin, direction, and left normal times the chosen side."""
 
     origin: Point
@@ -55,9 +55,9 @@ class Frame(NamedTuple):
     across: Point
     length_m: float
 
-    def corner(self, along_m: float, across_m: float, radius_m: float) -> Corner:
+    def corner(self, along_m: float, across_m: float, radius_m: float) -> PolygonCorner:
         """The corner at these edge coordinates."""
-        return Corner(
+        return PolygonCorner(
             self.origin[0] + along_m * self.along[0] + across_m * self.across[0],
             self.origin[1] + along_m * self.along[1] + across_m * self.across[1],
             radius_m,
@@ -70,7 +70,7 @@ def unit_vector(turns: float) -> Point:
     return float(cosine[0]), float(sine[0])
 
 
-def draw_base(rng: Random, style: Style) -> list[Corner]:
+def draw_base(rng: Random, style: Style) -> list[PolygonCorner]:
     """A simple anticlockwise polygon of about the wished length, randomly stretched and turned."""
     points = _cells(rng, style) if rng.happens(0.2 + 0.5 * style.technical) else _star(rng, style)
     stretch = rng.between(1.0, 1.9)
@@ -80,7 +80,7 @@ def draw_base(rng: Random, style: Style) -> list[Corner]:
     scale = style.length_m / _perimeter(points)
     points = [(scale * (x * cosine - y * sine), scale * (x * sine + y * cosine)) for x, y in points]
     return [
-        Corner(x, y, draw_radius(rng, style, _turn(points[i - 1], (x, y), points[(i + 1) % len(points)])))
+        PolygonCorner(x, y, draw_radius(rng, style, _turn(points[i - 1], (x, y), points[(i + 1) % len(points)])))
         for i, (x, y) in enumerate(points)
     ]
 
@@ -100,7 +100,7 @@ def draw_radius(rng: Random, style: Style, turn_rad: float) -> float:
     return max(radius_m, arc_m / max(turn_rad, 0.05), style.min_radius_m + 1.0)
 
 
-def add_feature(rng: Random, style: Style, corners: list[Corner]) -> list[Corner]:
+def add_feature(rng: Random, style: Style, corners: list[PolygonCorner]) -> list[PolygonCorner]:
     """The polygon with one of its edges (more often a long one) turned into something to drive."""
     edges = [_frame(corners, i, 1.0) for i in range(len(corners))]
     pick = max((rng.below(len(edges)) for _ in range(3)), key=lambda i: edges[i].length_m)
@@ -188,15 +188,15 @@ def _perimeter(points: list[Point]) -> float:
     return total
 
 
-def _frame(corners: list[Corner], index: int, side: float) -> Frame:
+def _frame(corners: list[PolygonCorner], index: int, side: float) -> EdgeFrame:
     a, b = corners[index], corners[(index + 1) % len(corners)]
     dx, dy = b.x_m - a.x_m, b.y_m - a.y_m
     length = float(np.sqrt(dx * dx + dy * dy))
     ux, uy = dx / length, dy / length
-    return Frame((a.x_m, a.y_m), (ux, uy), (-uy * side, ux * side), length)
+    return EdgeFrame((a.x_m, a.y_m), (ux, uy), (-uy * side, ux * side), length)
 
 
-def _hairpin(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _hairpin(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """Out, round a hairpin and back: a leaning finger that stands on the edge."""
     radius = rng.between(style.hairpin_radius_m, max(18.0, style.hairpin_radius_m + 2.0))
     depth = rng.between(50.0, 70.0 + 0.04 * style.length_m)
@@ -213,7 +213,7 @@ def _hairpin(rng: Random, style: Style, edge: Frame) -> list[Corner]:
     ]
 
 
-def _spike(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _spike(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """A detour to one sharp corner."""
     radius = max(rng.between(12.0, 22.0), style.min_radius_m + 1.0)
     depth = rng.between(60.0, 90.0 + 0.04 * style.length_m)
@@ -227,7 +227,7 @@ def _spike(rng: Random, style: Style, edge: Frame) -> list[Corner]:
     ]
 
 
-def _chicane(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _chicane(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """A quick flick to one side."""
     radius = max(rng.between(12.0, 30.0), style.min_radius_m + 1.0)
     forward, sideways = radius * rng.between(0.7, 1.3), radius * rng.between(0.9, 1.4)
@@ -235,7 +235,7 @@ def _chicane(rng: Random, style: Style, edge: Frame) -> list[Corner]:
     return [edge.corner(start, 0.0, radius), edge.corner(start + forward, sideways, radius)]
 
 
-def _bus_stop(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _bus_stop(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """A flick to one side and back."""
     radius = max(rng.between(11.0, 24.0), style.min_radius_m + 1.0)
     forward, sideways = radius * rng.between(0.6, 1.2), radius * rng.between(0.9, 1.3)
@@ -249,7 +249,7 @@ def _bus_stop(rng: Random, style: Style, edge: Frame) -> list[Corner]:
     ]
 
 
-def _esses(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _esses(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """A flowing left-right-left."""
     count = 2 + rng.below(4)
     pitch = rng.between(45.0, 60.0 + 50.0 * (1.0 - style.technical))
@@ -259,13 +259,13 @@ def _esses(rng: Random, style: Style, edge: Frame) -> list[Corner]:
     return [edge.corner(start + pitch * (k + 1), swing if k % 2 == 0 else -swing, radius) for k in range(count)]
 
 
-def _bend(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _bend(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """The edge pulled to one side: a fast bend between two straights."""
     sideways = rng.between(0.08, 0.3) * edge.length_m
     return [edge.corner(rng.between(0.3, 0.7) * edge.length_m, sideways, rng.between(60.0, 200.0))]
 
 
-def _loop(rng: Random, style: Style, edge: Frame) -> list[Corner]:
+def _loop(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     """A wide detour of two long corners."""
     width = rng.between(0.3, 0.7) * edge.length_m
     depth = rng.between(0.3, 0.9) * width
@@ -279,6 +279,6 @@ def _loop(rng: Random, style: Style, edge: Frame) -> list[Corner]:
     ]
 
 
-_Maker = Callable[[Random, Style, Frame], list[Corner]]
+_Maker = Callable[[Random, Style, EdgeFrame], list[PolygonCorner]]
 _TWISTY: tuple[_Maker, ...] = (_hairpin, _hairpin, _hairpin, _spike, _chicane, _bus_stop, _esses)
 _FLOWING: tuple[_Maker, ...] = (_esses, _bend, _bend, _loop, _spike, _hairpin)

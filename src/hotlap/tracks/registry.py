@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
-from hotlap.sim.profile import speed_profile
 from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.files import read_centreline, write_centreline

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotlap.archive import Archive, read_about, read_archive, write_archive
 from hotlap.errors import ArchiveError, ConfigError, InputFileError, OutputFileError
+from hotlap.models.archive import Archive, read_about, read_archive, write_archive
 
 if TYPE_CHECKING:
-    from hotlap.training.snapshot import Snapshot
+    from hotlap.training.state.snapshot import Snapshot
 
 STATE_DOCUMENT = "state"
 # A replay buffer is large and only the newest checkpoint's is ever used; the one before is the spare.
@@ -104,7 +104,7 @@ def save_snapshot(path: Path, snapshot: "Snapshot", card: Mapping[str, Any], ste
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """A checkpoint, verified to the last bit."""
-    from hotlap.training.snapshot import Snapshot
+    from hotlap.training.state.snapshot import Snapshot
 
     archive = read_archive(path)
     try:
@@ -120,7 +120,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 def _drop_replay(path: Path) -> None:
     """Rewrite an older checkpoint without its replay buffer; what cannot be rewritten stays as it is."""
-    from hotlap.training.snapshot import REPLAY_GROUP
+    from hotlap.training.state.snapshot import REPLAY_GROUP
 
     try:
         card = read_about(path).get("card")

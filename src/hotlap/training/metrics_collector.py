@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.errors import ConfigError, InputFileError, ModelError
-from hotlap.training.documents import build_record, parse_json, plain, utc_text
-from hotlap.training.journal import Journal, read_lines
-from hotlap.training.training_metrics import Aggregates, MetricPoint, MetricsMetadata, TrainingMetrics, read_point
+from hotlap.training.run_files.journal import Journal, read_lines
+from hotlap.training.run_files.json_documents import build_record, parse_json, plain, utc_text
+from hotlap.training.run_files.metrics_document import (
+    Aggregates,
+    MetricPoint,
+    MetricsMetadata,
+    TrainingMetrics,
+    read_point,
+)
 
 __all__ = ["MetricsCollector", "TrainingMetrics", "read_points"]
 

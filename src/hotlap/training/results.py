@@ -10,7 +10,7 @@ from typing import Any
 
 from hotlap._version import __version__
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.documents import (
+from hotlap.training.run_files.json_documents import (
     build_record,
     check_utc,
     open_section,

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hotlap.config import as_plain, build, read_mapping, snake_case, to_toml
-from hotlap.drivers.model_files import PolicySettings
 from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
+from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.stacking import MAX_LAP_WAVES, MAX_STACK
 from hotlap.errors import ConfigError
+from hotlap.models.model_file import PolicySettings
 from hotlap.training.checkpoint import CheckpointConfig
 
 MAX_STEPS = 10**12
@@ -26,19 +26,19 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WorldSettings:
+class RacerOptions:
     """The racer's world: what car and driver are given. Other environments take `env_args` instead."""
 
     track: str = DEFAULT_TRACK
     action_repeat: int = 1  # ticks of 1/60 s that one decision lasts
     stack: int = 1  # observations that the policy sees at once
-    lap_waves: int = 0  # sine and cosine of so many multiples of the way round the lap, seen beside them
+    lap_fourier: int = 0  # sine and cosine of so many multiples of the way round the lap, seen beside them
     config: Mapping[str, Any] = field(default_factory=dict)  # as in ai-config.json
 
     def __post_init__(self) -> None:
         _check_range("action_repeat", self.action_repeat, 1, MAX_REPEAT)
         _check_range("stack", self.stack, 1, MAX_STACK)
-        _check_range("lap_waves", self.lap_waves, 0, MAX_LAP_WAVES)
+        _check_range("lap_fourier", self.lap_fourier, 0, MAX_LAP_FOURIER)
         self.settings()
 
     def settings(self) -> RacerSettings:
@@ -81,10 +81,12 @@ class PPOSettings:
     max_grad_norm: float = 0.5
     normalize_advantage: bool = True
     target_kl: float | None = None
-    kl_goal: float | None = None  # the learning rate follows the policy's change towards this much a rollout
-    final_rate_share: float = 1.0  # of the learning rate, or of kl_goal, reached in a straight line at the run's end
-    noise_floor: float = 0.0  # the actions' standard deviation never falls below this …
-    noise_floor_end: float = 0.0  # … which moves to this over the run
+    desired_kl: float | None = None  # the learning rate follows the policy's change towards this much a rollout
+    final_lr_fraction: float = (
+        1.0  # of the learning rate, or of desired_kl, reached in a straight line at the run's end
+    )
+    min_std: float = 0.0  # the actions' standard deviation never falls below this …
+    final_min_std: float = 0.0  # … which moves to this over the run
 
     def __post_init__(self) -> None:
         _check_learning(self)
@@ -93,9 +95,9 @@ class PPOSettings:
         _check_range("n_epochs", self.n_epochs, 1, 1000)
         _check_share("gae_lambda", self.gae_lambda)
         _check_positive("clip_range", self.clip_range)
-        _check_share("final_rate_share", self.final_rate_share)
+        _check_share("final_lr_fraction", self.final_lr_fraction)
         _check_positive("max_grad_norm", self.max_grad_norm)
-        for name in ("target_kl", "kl_goal"):
+        for name in ("target_kl", "desired_kl"):
             if getattr(self, name) is not None:
                 _check_positive(name, getattr(self, name))
 
@@ -173,7 +175,7 @@ class RunConfig:
     backend: Literal["gymnasium", "envpool"] = "gymnasium"
     recording_interval: int = 100  # steps between two points of the metrics
     env_args: Mapping[str, Any] = field(default_factory=dict)  # for `gymnasium.make`
-    world: WorldSettings = field(default_factory=WorldSettings)
+    racer: RacerOptions = field(default_factory=RacerOptions)
     policy: PolicySettings = field(default_factory=PolicySettings)
     normalize: NormalizeSettings = field(default_factory=NormalizeSettings)
     ppo: PPOSettings = field(default_factory=PPOSettings)
@@ -193,10 +195,10 @@ class RunConfig:
         self._check_rollout()
 
     def _check_environment(self) -> None:
-        if not self.is_racer and self.world != WorldSettings():
-            raise ConfigError(f"world: tracks and cars are {RACER_ID}'s; {self.env} takes env_args. Leave `world` out.")
+        if not self.is_racer and self.racer != RacerOptions():
+            raise ConfigError(f"racer: tracks and cars are {RACER_ID}'s; {self.env} takes env_args. Leave `racer` out.")
         if self.is_racer and self.env_args:
-            raise ConfigError(f"env_args: {RACER_ID} takes its settings from the table `world`. Leave env_args out.")
+            raise ConfigError(f"env_args: {RACER_ID} takes its settings from the table `racer`. Leave env_args out.")
         if self.is_racer and self.backend != "gymnasium":
             raise ConfigError(f"backend: {RACER_ID} brings its own batched world. Leave the key out.")
 
@@ -226,8 +228,8 @@ class RunConfig:
 
     def as_plain(self) -> dict[str, Any]:
         """Plain data, as `config.toml` has it: without the tables that this run does not use and nobody has set."""
-        used = {self.algo, "world"} if self.is_racer else {self.algo}
-        unused = {"ppo", "sac", "a2c", "world", "env_args"} - used
+        used = {self.algo, "racer"} if self.is_racer else {self.algo}
+        unused = {"ppo", "sac", "a2c", "racer", "env_args"} - used
         default = RunConfig()
         return {
             key: value

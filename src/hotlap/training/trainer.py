@@ -12,25 +12,25 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
-from hotlap.archive import tensors_digest
-from hotlap.drivers.model_files import POLICY_GROUP, card_of, refuse_foreign
 from hotlap.errors import ModelError, StateError, TrainingError
+from hotlap.models.archive import tensors_digest
+from hotlap.models.model_file import POLICY_GROUP, card_of, refuse_foreign
 from hotlap.sim.batch_cpu import warm_up
-from hotlap.training.algorithms import build_model
-from hotlap.training.callbacks import MetricsCallback, RacerMetricsCallback
+from hotlap.training.algorithms.learners import build_model
+from hotlap.training.callbacks.checkpointing import CheckpointCallback
+from hotlap.training.callbacks.progress import OnProgress, ProgressCallback
+from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
+from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager, save_snapshot
-from hotlap.training.event_writer import EventWriter
-from hotlap.training.events import drop_events_after
-from hotlap.training.judging import Judge, Judgement, live_policy
-from hotlap.training.keeper import RunKeeper
 from hotlap.training.metrics_collector import MetricsCollector
-from hotlap.training.progress import OnProgress, ProgressCallback
+from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore, live_policy
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_config import RunConfig
-from hotlap.training.run_folder import RunFolder
-from hotlap.training.snapshot import Snapshot, capture, restore, restore_generators, undisturbed
-from hotlap.training.summary import Course, make_card, make_results
-from hotlap.training.worlds import Worlds, in_process
+from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.training.run_files.summary import Course, make_card, make_results
+from hotlap.training.run_files.tensorboard_files import EventWriter, drop_events_after
+from hotlap.training.state.snapshot import Snapshot, capture, restore, restore_generators, undisturbed
+from hotlap.training.vec_envs.factory import TrainingEnvs, in_process
 
 # Off-policy algorithms write their log after so many episodes; the others after each rollout.
 EPISODES_A_LOG = 4
@@ -64,7 +64,7 @@ class Trainer:
         self.on_progress = on_progress
         self.callbacks = tuple(callbacks)
         self.optimal_lap_s: float | None = None  # known once the run has begun
-        self._keeper: RunKeeper | None = None
+        self._keeper: CheckpointCallback | None = None
         self._is_stop_asked = False
 
     def stop(self) -> None:
@@ -83,7 +83,7 @@ class Trainer:
             raise TrainingError("--device cuda: torch finds no CUDA here. Use --device cpu.")
         # Before anything random exists: a run is a function of its configuration.
         set_random_seed(self.config.seed, using_cuda=self.config.device == "cuda")
-        worlds = Worlds(self.config)
+        worlds = TrainingEnvs(self.config)
         try:
             if in_process(self.config).is_racer:
                 warm_up()  # as its threads start, numba sets the number of torch's too, so that comes after
@@ -103,7 +103,7 @@ class Trainer:
 class _Session:
     """One go at a run, from its beginning or from a checkpoint; making one writes nothing."""
 
-    def __init__(self, trainer: Trainer, worlds: Worlds, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, trainer: Trainer, worlds: TrainingEnvs, checkpoint: Checkpoint | None) -> None:
         self.trainer, self.config, self.folder = trainer, trainer.config, trainer.folder
         self.worlds = worlds
         self.checkpoint = checkpoint
@@ -115,12 +115,12 @@ class _Session:
         self.model = build_model(self.config, worlds.env)
         self.logger = Logger(None, [])
         self.model.set_logger(self.logger)
-        self.judge = Judge(self.config, make_card(self.config, worlds.env, 0, ""))
+        self.judge = PolicyEvaluator(self.config, make_card(self.config, worlds.env, 0, ""))
         self.racer = RacerMetricsCallback(
             optimal_lap_s=self.judge.optimal_lap_s,
-            first_lap_is_flying=local.world.settings().episode.start == "random",
+            first_lap_is_flying=local.racer.settings().episode.start == "random",
         )
-        self.keeper = RunKeeper(
+        self.keeper = CheckpointCallback(
             trainer.checkpoints,
             self._capture,
             self._write_checkpoint,
@@ -200,7 +200,7 @@ class _Session:
     def _spent_s(self) -> float:
         return self.spent_before_s + time.monotonic() - self.began_s
 
-    def _judge_now(self) -> Judgement:
+    def _judge_now(self) -> PolicyScore:
         policy = live_policy(self.model, make_card(self.config, self.worlds.env, self.model.num_timesteps, ""))
         with undisturbed(self.model):
             return self.judge.judge(policy, self.config.evaluation.episodes)

@@ -1,0 +1,56 @@
+"""Files that appear whole or not at all, and stay so through a power cut."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from hotlap.errors import OutputFileError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file such that a reader sees the old one, if any, or the whole new one."""
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """A file to write into, which takes the place of `path` when the block ends well and vanishes when not."""
+    if not path.name or path.is_dir():
+        raise OutputFileError(f"{path}: cannot be written, this is a folder. Name a file in it.")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    try:
+        with _opened(draft) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise OutputFileError(
+            f"{path}: cannot be written ({error.strerror or error}). Free some room or choose another place."
+        ) from None
+    finally:
+        with suppress(OSError, ValueError):
+            draft.unlink(missing_ok=True)
+    _flush_folder(path.parent)
+
+
+def _opened(draft: Path) -> BinaryIO:
+    try:
+        draft.unlink(missing_ok=True)  # left by a process that was killed and had our number
+        return draft.open("xb")
+    except ValueError as error:  # a name with a NUL in it
+        raise OSError(str(error)) from None
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name last, where the system can: Windows opens no folders."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,86 @@
+"""Who may connect: the token, and web pages of the bridge's own address only."""
+
+import hmac
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import parse_qs, urlsplit
+
+from hotlap.bridge.protocol import TOKEN_VARIABLE
+from hotlap.errors import BridgeError
+
+_LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
+_DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The HTTP answer to a client that may not come in."""
+
+    status: HTTPStatus
+    reason: str
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposure(host: str, token: str | None) -> None:
+    """Refuse to serve other machines without a token."""
+    if not is_loopback(host) and not token:
+        raise BridgeError(
+            f"--host {host}: other machines may connect only with a token. Set {TOKEN_VARIABLE}, or leave --host out."
+        )
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """The rules of one server, which listens on `host` and `port`; with a token, everyone needs it."""
+
+    host: str
+    port: int
+    token: str | None
+
+    def check(self, target: str, origins: Sequence[str], headers: Mapping[str, str]) -> Refusal | None:
+        """Why a client may not come in, or None; `target` is what it asked for (`/?token=…`)."""
+        for origin in origins:
+            if not self._is_own(origin, headers.get("Host", "")):
+                return Refusal(HTTPStatus.FORBIDDEN, f"pages of {origin[:80]} may not use this bridge")
+        if self.token is not None and not self._has_token(target, headers.get("Authorization", "")):
+            return Refusal(
+                HTTPStatus.UNAUTHORIZED, "this bridge needs its token: Authorization: Bearer TOKEN, or ?token=TOKEN"
+            )
+        return None
+
+    def _is_own(self, origin: str, host_header: str) -> bool:
+        """Whether a page of `origin` came from this very host and port."""
+        try:
+            parts = urlsplit(origin)
+            port = parts.port if parts.port is not None else _DEFAULT_PORTS.get(parts.scheme)
+            name = (parts.hostname or "").lower()
+        except ValueError:
+            return False
+        if parts.scheme not in _DEFAULT_PORTS or port != self.port:
+            return False
+        if name == self.host.lower() or (is_loopback(self.host) and name in _LOOPBACK_NAMES):
+            return True
+        # On a public address the bridge cannot know all its names. The client's own word for it will do there, since
+        # the token keeps strangers' pages out; on loopback that word would let a rebound DNS name in.
+        return self.token is not None and not is_loopback(self.host) and parts.netloc.lower() == host_header.lower()
+
+    def _has_token(self, target: str, authorization: str) -> bool:
+        scheme, _, given = authorization.partition(" ")
+        offers = [given.strip()] if scheme.lower() == "bearer" else []
+        try:
+            offers += parse_qs(urlsplit(target).query).get("token", [])
+        except ValueError:
+            return False
+        expected = (self.token or "").encode()
+        return any(hmac.compare_digest(offer.encode("utf-8", "replace"), expected) for offer in offers)

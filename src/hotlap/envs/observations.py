@@ -1,0 +1,91 @@
+"""What a policy sees of every car: its last few observations, and its place on the lap as waves it can tell apart."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from hotlap.envs.fleet import FleetState
+from hotlap.envs.spaces import observation_space
+from hotlap.errors import ConfigError, StateError
+from hotlap.sim.world import OBS_PROGRESS
+
+MAX_STACK = 16
+MAX_LAP_FOURIER = 64
+
+_COLUMN = "stack"
+
+
+def stacked_observation_space(depth: int, lap_fourier: int = 0) -> Box:
+    """What `depth` observations of the racer span, oldest first, and then the lap's waves."""
+    _check_depth(depth)
+    _check_waves(lap_fourier)
+    single, ones = observation_space(), np.ones(2 * lap_fourier, np.float32)
+    low, high = np.tile(single.low, depth), np.tile(single.high, depth)
+    return Box(np.concatenate([low, -ones]), np.concatenate([high, ones]), dtype=np.float32)
+
+
+def _check_depth(depth: object) -> None:
+    if type(depth) is not int or not 1 <= depth <= MAX_STACK:
+        raise ConfigError(f"stack must be a whole number of observations from 1 to {MAX_STACK}, got {depth!r:.40}.")
+
+
+def _check_waves(lap_fourier: object) -> None:
+    if type(lap_fourier) is not int or not 0 <= lap_fourier <= MAX_LAP_FOURIER:
+        raise ConfigError(f"lap_fourier must be a whole number from 0 to {MAX_LAP_FOURIER}, got {lap_fourier!r:.40}.")
+
+
+class ObservationStack:
+    """The last `depth` observations of each car, oldest first, zeros where its episode is younger than that.
+
+    The layout is that of stable-baselines3's VecFrameStack. They are followed by the sine and cosine of
+    `lap_fourier` multiples of the lap progress: a small network can hardly tell two corners apart by one slowly
+    rising number.
+    """
+
+    def __init__(self, num_cars: int, depth: int, num_obs: int, lap_fourier: int = 0) -> None:
+        _check_depth(depth)
+        _check_waves(lap_fourier)
+        self._history = np.zeros((num_cars, depth, num_obs), np.float32)
+        self._turns_rad = np.float32(2.0 * np.pi) * np.arange(1, lap_fourier + 1, dtype=np.float32)
+
+    @property
+    def value(self) -> NDArray[np.float32]:
+        """A fresh array of shape (num_cars, depth * num_obs + 2 * lap_fourier)."""
+        rows = self._history.reshape(len(self._history), -1)
+        if not len(self._turns_rad):
+            return rows.copy()
+        angles = self._history[:, -1, OBS_PROGRESS, None] * self._turns_rad
+        return np.concatenate([rows, np.sin(angles), np.cos(angles)], axis=1)
+
+    def begin(self, obs: NDArray[np.float32], mask: NDArray[np.bool_] | None = None) -> None:
+        """Forget the cars in `mask` (all) and start with their rows of `obs` (num_cars, num_obs)."""
+        cars = slice(None) if mask is None else np.flatnonzero(mask)
+        self._history[cars] = 0.0
+        self._history[cars, -1] = obs[cars]
+
+    def push(self, obs: NDArray[np.float32]) -> None:
+        """Add every car's next observation (num_cars, num_obs) and drop its oldest."""
+        self._history[:, :-1] = self._history[:, 1:]
+        self._history[:, -1] = obs
+
+    def get_state(self) -> FleetState:
+        """A copy of the history, one row a car."""
+        return {_COLUMN: self._history.reshape(len(self._history), -1).copy()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that `get_state` gave; refused, with nothing changed, if it does not fit."""
+        if not isinstance(state, Mapping) or set(state) != {_COLUMN}:
+            raise StateError("state: a stack's state is one array called 'stack'. Save it again with get_state().")
+        stack = np.asarray(state[_COLUMN])
+        cars, depth, num_obs = self._history.shape
+        if stack.shape != (cars, depth * num_obs) or stack.dtype != np.float32:
+            raise StateError(
+                f"state: the stack must be float32 of shape {(cars, depth * num_obs)}, "
+                f"got {stack.dtype} of shape {stack.shape}. Was it saved with another depth or number of cars?"
+            )
+        if not np.isfinite(stack).all():
+            raise StateError("state: the stack must hold finite numbers only. Save it again with get_state().")
+        self._history[:] = stack.reshape(self._history.shape)

@@ -1,0 +1,1 @@
+"""A policy on disk and in memory: model files, networks, and exchange with other programs."""

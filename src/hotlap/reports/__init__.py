@@ -1,0 +1,1 @@
+"""Pages, tables and pictures made from training runs and driven laps."""

@@ -1,0 +1,97 @@
+"""The page on a driver's lap: how far it is from the optimum, and where the time goes."""
+
+from html import escape
+
+from hotlap.evaluation.lap_comparison import Comparison, Sector
+from hotlap.reports.html import CHIPS, Picture, headline, note, render_document, render_pictures, signed
+from hotlap.tracks.registry import Track
+
+_FOOTER = (
+    "The optimum is the fastest flying lap that an optimiser found for the same car and road. "
+    "Times are compared at equal distance along the centreline."
+)
+
+
+def render_comparison(comparison: Comparison, track: Track, driver_name: str, pictures: list[Picture]) -> str:
+    """The page's HTML. All text is escaped; nothing is fetched from anywhere."""
+    body = [
+        f"<h1>Where {escape(driver_name)} loses time on {escape(track.name)}</h1>",
+        f"<p>{escape(sum_up(comparison))}</p>",
+        *warn(comparison),
+        headline(lap_figures(comparison, driver_name)),
+        *render_pictures(pictures[:1]),
+        render_corners(comparison),
+        *render_pictures(pictures[1:]),
+        render_footer(comparison, track),
+    ]
+    return render_document(f"{driver_name} on {track.name}", body)
+
+
+def sum_up(comparison: Comparison) -> str:
+    """One sentence: how much, and where most of it goes."""
+    total_s = float(comparison.delta_s[-1])
+    worst = comparison.sectors[0]
+    if worst.lost_s < 0.005:
+        return "Nothing is lost in any corner."
+    text = f"{total_s:.2f} s a lap behind the optimum" if total_s > 0.0 else "Not behind the optimum"
+    return f"{text}. The costliest corner is {worst.label}: {worst.lost_s:.2f} s lost."
+
+
+def warn(comparison: Comparison) -> list[str]:
+    """A word where the lap would not count."""
+    if comparison.lap.is_clean:
+        return []
+    return [note("This lap was not clean: the car left the road or touched a wall. No flying lap was.")]
+
+
+def lap_figures(comparison: Comparison, driver_name: str) -> list[tuple[str, str]]:
+    """The lap in four figures: names in HTML, values in text."""
+    return [
+        (f"{CHIPS['driver']}{escape(driver_name)}, best flying lap", f"{comparison.lap.time_s:.2f} s"),
+        (f"{CHIPS['optimum']}optimum", f"{comparison.optimal_lap_s:.2f} s"),
+        ("gap", f"{100.0 * comparison.gap:+.1f} %".replace("-", "−")),
+        ("time lost", f"{signed(float(comparison.delta_s[-1]))} s"),
+    ]
+
+
+def render_footer(comparison: Comparison, track: Track) -> str:
+    """What the figures mean."""
+    return f"<footer>{escape(track.track_id)}, {comparison.arc_m[-1]:.0f} m. {_FOOTER}</footer>"
+
+
+def render_corners(comparison: Comparison) -> str:
+    """Corners, the costliest first, each with a bar."""
+    total_s = float(comparison.delta_s[-1])
+    most_s = max(max(abs(sector.lost_s) for sector in comparison.sectors), 1e-9)
+    heads = (
+        ("", "corner"),
+        ("number", "lost"),
+        ("number extra", "of all"),
+        ("number extra", f"{CHIPS['driver']}slowest"),
+        ("number extra", f"{CHIPS['optimum']}slowest"),
+        ("", ""),
+    )
+    head = "".join(f'<th class="{kind}">{text}</th>' for kind, text in heads)
+    rows = "\n".join(_row(sector, total_s, most_s) for sector in comparison.sectors)
+    return (
+        '<section class="card"><h2>Time lost, corner by corner</h2>'
+        "<p>Each from halfway after the corner before to halfway before the next.</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></section>"
+    )
+
+
+def _row(sector: Sector, total_s: float, most_s: float) -> str:
+    colour = "loss" if sector.lost_s > 0.0 else "gain"
+    cells = (
+        ("", escape(sector.label)),
+        ("number", f"{signed(sector.lost_s)} s"),
+        ("number extra", f"{100.0 * sector.lost_s / total_s:.0f} %" if total_s > 0.005 else ""),
+        ("number extra", f"{3.6 * sector.driver_slowest_mps:.0f} km/h"),
+        ("number extra", f"{3.6 * sector.optimal_slowest_mps:.0f} km/h"),
+        ("wide", f'<div class="bar" style="width:{_width(sector, most_s)};background:var(--{colour})"></div>'),
+    )
+    return "<tr>" + "".join(f'<td class="{kind}">{text}</td>' for kind, text in cells) + "</tr>"
+
+
+def _width(sector: Sector, most_s: float) -> str:
+    return f"{100.0 * abs(sector.lost_s) / most_s:.1f}%"

@@ -1,0 +1,188 @@
+"""Panels of curves over the steps of training: of one run, or of several with each group's median and quartiles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hotlap.evaluation.telemetry import Floats
+from hotlap.reports.curves import Curve, Ints
+from hotlap.reports.plots.chart import (
+    DRIVER,
+    LEGEND_IN,
+    TITLE_IN,
+    label_panel,
+    legend_height_in,
+    new_chart,
+    write_legend,
+    write_title,
+)
+from hotlap.reports.run_record import RunGroup, RunRecord
+from hotlap.reports.statistics import spread_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# None is the optimum's or that of a loss.
+GROUP_COLOURS = (DRIVER, "#4fa8ff", "#3fd0a6", "#ff7eb6", "#d7dce1", "#e08a4a")
+EPISODES_IN = 0.24  # height of a row that counts episodes
+_MOST_MARKED = 60  # values that are still drawn as dots
+
+
+@dataclass(frozen=True)
+class Strand:
+    """One curve of a panel."""
+
+    key: str
+    name: str
+    colour: str
+    has_dots: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a panel shows of a single run; of several it shows `shared`, the first of these that any run has."""
+
+    label: str
+    height_in: float
+    strands: tuple[Strand, ...]
+    shared: tuple[str, ...] = ()
+    shared_label: str = ""  # of several runs, where it is another
+    factor: float = 1.0
+
+    def shared_key(self, runs: Sequence[RunRecord]) -> str | None:
+        """What the runs can be compared by."""
+        return next((key for key in self.shared if any(len(run.curve(key)) for run in runs)), None)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure, and its panels by their labels."""
+
+    figure: "Figure"
+    panels: dict[str, "Axes"]
+
+
+def draw_panels(
+    groups: Sequence[RunGroup], panels: Sequence[Panel], title: str, *, has_episodes: bool = False
+) -> Chart | None:
+    """The panels that have something to show, None where none has; `has_episodes` leaves room above the first."""
+    runs = all_runs(groups)
+    chart = _draw_single(runs[0], panels, has_episodes) if len(runs) == 1 else _draw_several(groups, panels)
+    if chart is None:
+        return None
+    for panel in panels:
+        if panel.label in chart.panels:
+            format_steps(chart.panels[panel.label])
+            label = panel.shared_label if panel.shared_label and len(runs) > 1 else panel.label
+            label_panel(chart.panels[panel.label], label)
+    if len(runs) == 1:
+        write_title(chart.figure, title, describe(runs[0]))
+    else:
+        write_title(chart.figure, title, "thick: median; shaded: the middle half of the seeds; thin: each seed")
+    return chart
+
+
+def all_runs(groups: Sequence[RunGroup]) -> list[RunRecord]:
+    """The runs of all groups."""
+    return [run for group in groups for run in group.runs]
+
+
+def furthest_step(runs: Sequence[RunRecord]) -> float:
+    """Where the axis of steps ends."""
+    return float(max([1, *(run.step for run in runs)]))
+
+
+def describe(run: RunRecord) -> str:
+    """A run in a few words."""
+    return f"{run.name}   ·   {run.step:,} steps"
+
+
+def colour_of(index: int) -> str:
+    """The colour of a group or a run by its place among the others."""
+    return GROUP_COLOURS[index % len(GROUP_COLOURS)]
+
+
+def _draw_single(run: RunRecord, panels: Sequence[Panel], has_episodes: bool) -> Chart | None:
+    """One run, each panel with a legend of its own above it."""
+    found = [(panel, [strand for strand in panel.strands if len(run.curve(strand.key))]) for panel in panels]
+    shown = [(panel, strands) for panel, strands in found if strands]
+    if not shown:
+        return None
+    first_in = EPISODES_IN if has_episodes else 0.0
+    figure, axes = new_chart(
+        [panel.height_in for panel, _ in shown],
+        top_in=TITLE_IN + LEGEND_IN + first_in + 0.1,
+        limit=furthest_step([run]),
+        x_label="steps",
+        gap_in=LEGEND_IN + 0.22,
+    )
+    for index, (each, (panel, strands)) in enumerate(zip(axes, shown, strict=True)):
+        above_in = LEGEND_IN + 0.06 + (first_in if index == 0 else 0.0)
+        edge_in = figure.get_figheight() * (1.0 - each.get_position().y1)
+        write_legend(figure, [(strand.name, strand.colour) for strand in strands], down_in=edge_in - above_in)
+        for level, strand in enumerate(strands):
+            curve = run.curve(strand.key)
+            values = panel.factor * curve.value
+            _plot(each, curve.step, values, strand.colour, has_dots=strand.has_dots, zorder=4 + level)
+    return Chart(figure, dict(zip((panel.label for panel, _ in shown), axes, strict=True)))
+
+
+def _draw_several(groups: Sequence[RunGroup], panels: Sequence[Panel]) -> Chart | None:
+    """Seeds together, one colour for each group in all panels."""
+    runs = all_runs(groups)
+    shown = [(panel, key) for panel in panels if (key := panel.shared_key(runs)) is not None]
+    if not shown:
+        return None
+    entries = [(_count(group), colour_of(index)) for index, group in enumerate(groups)]
+    figure, axes = new_chart(
+        [panel.height_in for panel, _ in shown],
+        top_in=TITLE_IN + legend_height_in([name for name, _ in entries]) + 0.2,
+        limit=furthest_step(runs),
+        x_label="steps",
+        gap_in=0.35,
+    )
+    write_legend(figure, entries)
+    for each, (panel, key) in zip(axes, shown, strict=True):
+        for index, group in enumerate(groups):
+            _draw_group(each, [run.curve(key) for run in group.runs], panel.factor, colour_of(index))
+    return Chart(figure, dict(zip((panel.label for panel, _ in shown), axes, strict=True)))
+
+
+def _count(group: RunGroup) -> str:
+    return f"{group.label}   ({len(group.runs)} seed{'' if len(group.runs) == 1 else 's'})"
+
+
+def _draw_group(axes: "Axes", curves: Sequence[Curve], factor: float, colour: str) -> None:
+    """Each seed thin, their median thick, their middle half shaded."""
+    for curve in curves:
+        axes.plot(curve.step, factor * curve.value, color=colour, alpha=0.4, linewidth=0.9, zorder=4)
+    spread = spread_of(curves)
+    if spread is None:
+        return
+    lower, upper = factor * spread.lower, factor * spread.upper
+    axes.fill_between(spread.step, lower, upper, color=colour, alpha=0.20, linewidth=0.0, zorder=3)
+    _plot(axes, spread.step, factor * spread.median, colour, has_dots=len(spread.step) < 2, zorder=6)
+
+
+def _plot(axes: "Axes", step: Ints, value: Floats, colour: str, *, has_dots: bool, zorder: int) -> None:
+    style: dict[str, Any] = {"linewidth": 1.9}
+    if has_dots and len(step) <= _MOST_MARKED:
+        style = {"linewidth": 1.2, "marker": "o", "markersize": 4.5, "clip_on": False}
+    axes.plot(step, value, color=colour, zorder=zorder, **style)
+
+
+def format_steps(axes: "Axes") -> None:
+    """Few round marks on the axis of steps, in thousands or millions."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+
+
+def short_number(value: float) -> str:
+    """A count for an axis: 2.5 M, 250 k."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"

@@ -1,0 +1,34 @@
+"""Randomness by counting: a draw depends on the car's seed, its episode and the draw's number, on nothing else.
+
+So results do not depend on batch size, thread count or order. The mixing is the SplitMix64 finaliser (Steele, Lea and
+Flood, OOPSLA 2014).
+"""
+
+import numpy as np
+
+from hotlap.sim.compilation import kernel
+
+F = np.float32
+U = np.uint64
+_GOLDEN = U(0x9E3779B97F4A7C15)
+_MIX_1 = U(0xBF58476D1CE4E5B9)
+_MIX_2 = U(0x94D049BB133111EB)
+_SHIFT_30, _SHIFT_27, _SHIFT_31, _SHIFT_40 = U(30), U(27), U(31), U(40)
+_TO_UNIT = F(2.0**-24)
+
+
+@kernel
+def scramble(z):
+    """A 64-bit word in, an unrelated one out."""
+    z = (z ^ (z >> _SHIFT_30)) * _MIX_1
+    z = (z ^ (z >> _SHIFT_27)) * _MIX_2
+    return z ^ (z >> _SHIFT_31)
+
+
+@kernel
+def uniform(seed, episode, draw):
+    """Number `draw` of an episode, uniform in [0, 1), 24 bits."""
+    z = scramble(seed + _GOLDEN)
+    z = scramble(z + U(episode) * _GOLDEN)
+    z = scramble(z + U(draw + 1) * _GOLDEN)
+    return F(z >> _SHIFT_40) * _TO_UNIT

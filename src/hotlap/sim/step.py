@@ -1,0 +1,117 @@
+"""One car, one step: action repeat, autoreset and infos around the world's tick. Every engine calls this."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.sim.compilation import kernel, rare_kernel
+from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS, STATE_DTYPE, begin_episode, describe, observe, tick
+
+F = np.float32
+ZERO = F(0.0)
+
+
+class Batch(NamedTuple):
+    """All a step reads and writes, for N cars; every array has N rows."""
+
+    states: NDArray[np.void]
+    obs: NDArray[np.float32]  # (N, 14)
+    rewards: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    infos: NDArray[np.void]
+    final_obs: NDArray[np.float32]  # what a car saw last, where it was reset on this step
+    final_infos: NDArray[np.void]
+
+
+def make_batch(num_cars: int) -> Batch:
+    """Room for `num_cars` cars, all zero."""
+    return Batch(
+        np.zeros(num_cars, STATE_DTYPE),
+        np.zeros((num_cars, NUM_OBSERVATIONS), np.float32),
+        np.zeros(num_cars, np.float32),
+        np.zeros(num_cars, np.bool_),
+        np.zeros(num_cars, np.bool_),
+        np.zeros(num_cars, INFO_DTYPE),
+        np.zeros((num_cars, NUM_OBSERVATIONS), np.float32),
+        np.zeros(num_cars, INFO_DTYPE),
+    )
+
+
+@kernel
+def is_finite(value):
+    """False for NaN and the infinities."""
+    return value - value == ZERO
+
+
+@kernel
+def clear_info(info):
+    """The info of a car that has not moved yet."""
+    info.progress, info.speed, info.wall = ZERO, ZERO, ZERO
+    info.offTrack, info.backward, info.stillness = ZERO, ZERO, ZERO
+    info.wallContact = False
+    info.lapTime = F(np.nan)
+    info.lapClean = False
+
+
+@kernel
+def reset_car(i, ribbons, cars, rules, batch):
+    """Begin car i's episode and observe it."""
+    tracks, nodes, portals = ribbons
+    me, info = batch.states[i], batch.infos[i]
+    begin_episode(me, tracks, nodes, rules[0])
+    clear_info(info)
+    describe(me, info)
+    info.rawSpeed = me.forward_mps
+    observe(me, tracks, nodes, portals, cars, batch.obs[i])
+
+
+@kernel
+def add_before(info, before):
+    """Add what the ticks `before` gave to a tick's info: terms and wall contact, and the lap if one ended in them."""
+    progress, speed, wall, off_track, backward, stillness, wall_contact, lap_time_s, lap_clean = before
+    info.progress, info.speed, info.wall = progress + info.progress, speed + info.speed, wall + info.wall
+    info.offTrack, info.backward = off_track + info.offTrack, backward + info.backward
+    info.stillness = stillness + info.stillness
+    info.wallContact = wall_contact or info.wallContact
+    if not is_finite(info.lapTime):  # no lap ended in the last tick
+        info.lapTime, info.lapClean = lap_time_s, lap_clean
+
+
+@rare_kernel
+def hold_action(me, action, ribbons, cars, rules, info, so_far, num_ticks):
+    """Up to `num_ticks` more ticks with the same action; `so_far` and the result: (reward, terminated, truncated)."""
+    tracks, nodes, portals = ribbons
+    reward, terminated, truncated = so_far
+    for _ in range(num_ticks):
+        if terminated or truncated:
+            break
+        terms = info.progress, info.speed, info.wall, info.offTrack, info.backward, info.stillness
+        before = (*terms, info.wallContact, info.lapTime, info.lapClean)
+        gain, terminated, truncated = tick(me, action, tracks, nodes, portals, cars, rules[0], info)
+        reward += gain
+        add_before(info, before)
+    return reward, terminated, truncated
+
+
+@kernel
+def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
+    """Up to `repeat` ticks of car i with one action, seen and told as one step; its episode's end ends the step.
+
+    With `autoreset` a car that ended starts its next episode at once, and drives it from the next step on.
+    """
+    tracks, nodes, portals = ribbons
+    me, info = batch.states[i], batch.infos[i]
+    result = tick(me, actions[i], tracks, nodes, portals, cars, rules[0], info)
+    if repeat > 1:
+        result = hold_action(me, actions[i], ribbons, cars, rules, info, result, repeat - 1)
+    reward, terminated, truncated = result
+    batch.rewards[i], batch.terminated[i], batch.truncated[i] = reward, terminated, truncated
+    observe(me, tracks, nodes, portals, cars, batch.obs[i])
+    if autoreset and (terminated or truncated):
+        batch.final_infos[i] = info
+        for k in range(NUM_OBSERVATIONS):
+            batch.final_obs[i, k] = batch.obs[i, k]
+        me.episode += 1
+        reset_car(i, ribbons, cars, rules, batch)

@@ -1,0 +1,100 @@
+"""Golden traces: cars driven by fixed rules on the built-in tracks, digested to the last bit.
+
+`python -m hotlap.tracks.golden_traces` prints the physics version that this source gives on this machine.
+"""
+
+import hashlib
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.sim.engine import Engine, Setting
+from hotlap.sim.rewards import RULES_DTYPE, START_RANDOM
+from hotlap.sim.ribbon import pack_ribbons
+from hotlap.sim.vehicle import car_record
+from hotlap.tracks.registry import load_track
+
+EDITION = 1  # raised when physics are changed on purpose
+
+GOLDEN_TRACKS = ("track-01", "track-02", "track-03", "train-000", "train-001", "test-000")
+CARS_PER_TRACK = 8
+TICKS = 3000
+DIGEST_EVERY = 25
+
+
+def physics_version(engine: Engine | None = None) -> str:
+    """The physics version as an engine on this machine computes it; on the CPU unless given."""
+    return f"{EDITION}-{golden_digest(engine or CpuEngine())[:12]}"
+
+
+def golden_digest(engine: Engine) -> str:
+    """SHA-256 over the car's parameters and everything the cars did, saw and earned."""
+    tracks = [load_track(track_id) for track_id in GOLDEN_TRACKS]
+    ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
+    num_cars = len(tracks) * CARS_PER_TRACK
+    batch = engine.make_batch(num_cars)
+    batch.states["track"] = np.arange(num_cars) % len(tracks)
+    batch.states["seed"] = np.arange(num_cars)
+    setting = Setting(ribbons, car_record(), _rules())
+    digest = hashlib.sha256()
+    for constant in (*ribbons, setting.cars, setting.rules):
+        _add(digest, constant)
+    engine.reset(np.ones(num_cars, np.bool_), setting, batch)
+    for tick in range(TICKS):
+        engine.step(reflexes(batch.obs, tick), setting, batch, autoreset=True, repeat=1)
+        if tick % DIGEST_EVERY == 0:
+            for array in batch:
+                _add(digest, array)
+    return digest.hexdigest()
+
+
+def _rules() -> NDArray[np.void]:
+    """Every reward term switched on, random starts, and episodes short enough for several resets."""
+    rules = np.zeros(1, RULES_DTYPE)
+    for name, value in (
+        ("progress", 1.0),
+        ("speed_bonus", 0.01),
+        ("wall_penalty", -0.002),
+        ("off_track_penalty", -0.001),
+        ("backward_penalty", -0.003),
+        ("stillness_penalty", -0.001),
+        ("stillness_speed_mps", 2.0),
+        ("max_ticks", 2500),
+        ("stillness_ticks", 120),
+        ("num_gates", 30),
+        ("start", START_RANDOM),
+    ):
+        rules[name] = value
+    return rules
+
+
+def reflexes(obs: NDArray[np.float32], tick: int) -> NDArray[np.float32]:
+    """Steer to the roomier side and slow down for what is near; some cars now and then do something wild.
+
+    Float32 adds and multiplies only, so that the actions too are the same everywhere.
+    """
+    f = np.float32
+    actions = np.zeros((len(obs), 3), np.float32)
+    lean = (obs[:, 1] - obs[:, 7]) + (obs[:, 2] - obs[:, 6]) + (obs[:, 3] - obs[:, 5])
+    actions[:, 0] = np.clip(lean * f(4.0), f(-1.0), f(1.0))
+    margin = np.minimum(np.minimum(obs[:, 3], obs[:, 4]), obs[:, 5]) * f(2.5) + f(0.25) - obs[:, 9]
+    actions[:, 1] = np.clip(margin * f(3.0), f(0.0), f(1.0))
+    actions[:, 2] = np.clip(margin * f(-4.0), f(0.0), f(1.0))
+    wild = (np.arange(len(obs)) * 7 + tick // 40) % 11 == 0
+    actions[wild] = np.array([1.5 if tick % 80 < 40 else -1.5, 1.0, 0.2 if tick % 3 == 0 else 0.0], np.float32)
+    return actions
+
+
+def _add(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
+    """Digest an array column by column (records have padding), with one bit pattern for NaN, in little-endian order."""
+    columns = [array[name] for name in array.dtype.names] if array.dtype.names else [array]
+    for column in columns:
+        plain = np.where(np.isnan(column), np.float32(-1.0), column) if column.dtype == np.float32 else column
+        digest.update(np.ascontiguousarray(plain, column.dtype.newbyteorder("<")).tobytes())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(physics_version() + "\n")

@@ -1,0 +1,50 @@
+"""Feeds a run's metrics: finished episodes, steps and losses."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.callbacks import BaseCallback
+
+from hotlap.training.metrics_collector import MetricsCollector
+
+
+class MetricsCallback(BaseCallback):
+    """Feeds a `MetricsCollector`: finished episodes, steps, and the loss of the last update.
+
+    The loss is `train/loss` where the algorithm has one (PPO), else the plain sum of `train/policy_loss` and
+    `train/value_loss` (A2C), else of `train/actor_loss` and `train/critic_loss` (SAC).
+    """
+
+    def __init__(self, collector: MetricsCollector, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self.collector = collector
+
+    def _on_rollout_start(self) -> None:
+        # An update's losses stand in the logger from the update to the next dump, and a rollout starts in between.
+        values = getattr(self.logger, "name_to_value", None)
+        loss = find_loss(values) if isinstance(values, Mapping) else None
+        if loss is not None:
+            self.collector.note_loss(loss)
+
+    def _on_step(self) -> bool:
+        for car in np.asarray(self.locals.get("dones", ())).nonzero()[0].tolist():
+            episode = self.locals["infos"][car].get("episode")
+            if episode is not None:
+                self.collector.note_episode(float(episode["r"]), int(episode["l"]))
+        self.collector.note_step(self.num_timesteps)
+        return True
+
+    def _on_training_end(self) -> None:
+        self.collector.flush()
+
+
+_LOSSES = (("train/loss",), ("train/policy_loss", "train/value_loss"), ("train/actor_loss", "train/critic_loss"))
+
+
+def find_loss(values: Mapping[str, Any]) -> float | None:
+    """The loss among what an algorithm logged, as `MetricsCallback` says; None where there is none."""
+    for names in _LOSSES:
+        if all(name in values for name in names):
+            return float(sum(values[name] for name in names))
+    return None

@@ -1,0 +1,1 @@
+"""The files of a run folder: names, journal, TensorBoard events and JSON documents."""

@@ -1,0 +1,1 @@
+"""The whole state of a run, captured and restored bit for bit."""

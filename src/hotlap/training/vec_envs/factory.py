@@ -1,0 +1,129 @@
+"""The environments of a run: our cars here or behind a bridge, any Gymnasium environment, or EnvPool's."""
+
+import logging
+from dataclasses import replace
+
+import gymnasium as gym
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
+from hotlap.errors import StateError, TrainingError
+from hotlap.sim.batch_cpu import default_threads
+from hotlap.training.run_config import RacerOptions, RunConfig
+from hotlap.training.state.state_tree import Tree
+from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
+from hotlap.training.vec_envs.gymnasium_envs import capture_envs, make_gymnasium_envs, restore_envs
+from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
+
+_log = logging.getLogger(__name__)
+
+
+class TrainingEnvs:
+    """A run's environments; `env` is what the learner sees, normalizer included."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._bare = _make_bare(config)
+        self.env: VecEnv = self._bare
+        try:
+            _check_spaces(config, self._bare)
+            if config.normalize.is_on:
+                self.env = _normalized(config, self._bare)
+        except BaseException:
+            self._bare.close()
+            raise
+
+    def capture(self) -> Tree:
+        """What the environments need to go on; None where they cannot be captured."""
+        if isinstance(self._bare, RacerVecEnv):
+            return self._bare.get_state()
+        if isinstance(self._bare, EnvPoolVecEnv | GymVectorVecEnv):
+            return None
+        return capture_envs(self._bare)
+
+    def restore(self, saved: Tree) -> bool:
+        """Put the environments back; False where their episodes have to start anew, which is then said aloud."""
+        if saved is None:
+            _log.warning("These worlds cannot be saved: their episodes start anew, and the run comes to other bits.")
+            return False
+        try:
+            if isinstance(self._bare, RacerVecEnv):
+                self._bare.set_state(saved)
+            else:
+                restore_envs(self._bare, saved)
+        except StateError as error:
+            _log.warning("%s The episodes start anew, and the run comes to other bits.", error)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let the environments go."""
+        self.env.close()
+
+
+def make_cars(racer: RacerOptions, num_cars: int) -> RacerVecEnv:
+    """Our cars in this process, seen and steered as a run's settings have it."""
+    return RacerVecEnv(
+        num_cars,
+        racer.track,
+        racer.config,
+        action_repeat=racer.action_repeat,
+        stack=racer.stack,
+        lap_fourier=racer.lap_fourier,
+    )
+
+
+def in_process(config: RunConfig) -> RunConfig:
+    """The run as it would be with cars behind a bridge brought into this process; any other is as it was.
+
+    The cars are the same to the bit, so models are judged here, and are good for cars anywhere.
+    """
+    if config.env != REMOTE_RACER_ID:
+        return config
+    given = {"track": config.env_args.get("track_id"), "config": config.env_args.get("config")}
+    racer = RacerOptions(**{name: value for name, value in given.items() if value is not None})
+    return replace(config, env=RACER_ID, env_args={}, racer=racer)
+
+
+def _make_bare(config: RunConfig) -> VecEnv:
+    if config.is_racer:
+        return make_cars(config.racer, config.num_envs)
+    if config.env == REMOTE_RACER_ID:
+        return _make_remote_cars(config)
+    if config.backend == "envpool":
+        return EnvPoolVecEnv(config.env, config.num_envs, config.seed, default_threads(), config.env_args)
+    return make_gymnasium_envs(config.env, config.num_envs, config.seed, config.env_args)
+
+
+def _make_remote_cars(config: RunConfig) -> GymVectorVecEnv:
+    try:
+        cars = gym.make_vec(
+            config.env,
+            num_envs=config.num_envs,
+            vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
+            **config.env_args,
+        )
+    except TypeError as error:
+        raise TrainingError(f"{config.env}: cannot be made with {dict(config.env_args)!r:.80} ({error}).") from None
+    return GymVectorVecEnv(cars)
+
+
+def _normalized(config: RunConfig, env: VecEnv) -> VecNormalize:
+    return VecNormalize(
+        env,
+        norm_obs=config.normalize.obs,
+        norm_reward=config.normalize.reward,
+        clip_obs=config.normalize.clip_obs,
+        clip_reward=config.normalize.clip_reward,
+        gamma=config.hyperparameters.gamma,
+    )
+
+
+def _check_spaces(config: RunConfig, env: VecEnv) -> None:
+    """Before the learning library asserts on them."""
+    actions = env.action_space
+    if config.algo == "sac" and not isinstance(actions, spaces.Box):
+        raise TrainingError(f"SAC needs continuous actions; those of {config.env} are {actions}. Use PPO or A2C.")
+    if config.normalize.obs and not isinstance(env.observation_space, spaces.Box):
+        raise TrainingError(f"{config.env}: its observations, {env.observation_space!s:.80}, cannot be normalized.")

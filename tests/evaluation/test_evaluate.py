@@ -1,0 +1,242 @@
+"""The figures of an evaluation, with drivers whose answers are known."""
+
+import json
+import math
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from hotlap.drivers.casual import CasualDriver
+from hotlap.errors import ConfigError, UnknownTrackError
+from hotlap.evaluation import evaluate as laps_module
+from hotlap.evaluation.evaluate import (
+    Evaluation,
+    Headway,
+    Lap,
+    LapCounter,
+    drive,
+    evaluate,
+    figures_of,
+    measuring_fleet,
+)
+
+FIGURES = [
+    "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
+    "std_lap_time_sec", "standing_lap_time_sec", "gap_to_optimal", "wall_contacts_per_lap", "mean_reward",
+]  # fmt: skip
+
+
+class Statue:
+    """Never moves."""
+
+    name = "statue"
+
+    def begin(self, fleet, seed):
+        self._num_cars = fleet.num_cars
+
+    def act(self, obs):
+        return np.zeros((self._num_cars, 3), np.float32)
+
+
+class Circler(Statue):
+    """Full lock and a little gas: busy, and going nowhere."""
+
+    name = "circler"
+
+    def act(self, obs):
+        return np.tile(np.array([1.0, 0.15, 0.0], np.float32), (self._num_cars, 1))
+
+
+class Sleeper(CasualDriver):
+    """Every other car falls asleep after its first lap."""
+
+    name = "sleeper"
+
+    def act(self, obs):
+        actions = super().act(obs)
+        asleep = (self._fleet.states["lap"] > 1) & (np.arange(self._fleet.num_cars) % 2 == 1)
+        actions[asleep] = [0.0, 0.0, 1.0]
+        return actions
+
+
+@pytest.fixture(scope="module")
+def casual() -> Evaluation:
+    return evaluate(CasualDriver(), "track-01", episodes=4, seed=5)
+
+
+def test_the_promised_figures_are_there_and_go_into_json():
+    result = evaluate(Statue(), "track-01", episodes=2)
+    written = json.loads(json.dumps(result.as_dict()))
+    assert [name for name in written if name in FIGURES] == FIGURES
+    assert list(written) == [field.name for field in fields(Evaluation)]
+    assert {key: written[key] for key in ("driver", "track", "start", "seed")} == {
+        "driver": "statue", "track": "track-01", "start": "line", "seed": 0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("start", ["line", "random"])
+def test_who_never_gets_round_has_no_times(start):
+    result = evaluate(Statue() if start == "line" else Circler(), "track-01", episodes=3, start=start)
+    assert (result.episodes, result.laps, result.completion_rate) == (3, 0, 0.0)
+    for name in FIGURES[3:-1]:
+        assert getattr(result, name) is None, name
+
+
+def test_a_statue_is_stopped_by_the_stillness_rule():
+    fleet = measuring_fleet("track-01", 2)
+    fleet.reset(start="line")
+    statue = Statue()
+    statue.begin(fleet, 0)
+    counter = drive(statue, fleet, laps_wanted=2)
+    assert fleet.states["tick"].tolist() == [180, 180]
+    # 180 ticks of the stillness penalty and not a metre of progress.
+    np.testing.assert_allclose(counter.returns, -0.180, rtol=1e-4)
+
+
+def test_who_is_busy_but_passes_no_gate_is_stopped(monkeypatch):
+    monkeypatch.setattr(laps_module, "STUCK_AFTER_S", 5)
+    fleet = measuring_fleet("track-01", 1)
+    fleet.reset(start="line")
+    circler = Circler()
+    circler.begin(fleet, 0)
+    drive(circler, fleet, laps_wanted=1)
+    assert 5 * 60 < fleet.states["tick"][0] <= 10 * 60
+
+
+def test_a_long_way_to_the_line_is_not_being_stuck():
+    """Seed 17 starts just behind the line of track-03; the casual driver needs 80 s to come to it and be timed."""
+    assert evaluate(CasualDriver(), "track-03", episodes=1, start="random", seed=17).completion_rate == 1.0
+
+
+def test_whoever_gains_no_ground_is_lost_after_a_minute():
+    """Forth and back over the line, 100 m each way, for ever; and once 120 m further, that was getting on."""
+    fleet = measuring_fleet("track-01", 2)
+    fleet.reset(start="line")
+    headway = Headway(fleet)
+    lap_m = fleet.tracks[0].nodes.length_m
+    lost_at = [0, 0]
+    for tick in range(1, 7500):
+        swing_m = 100.0 * math.sin(tick / 50.0)
+        fleet.states["arc_m"] = [swing_m % lap_m, (swing_m + (120.0 if tick > 1800 else 0.0)) % lap_m]
+        for car in np.flatnonzero(headway.is_lost(tick)):
+            lost_at[car] = lost_at[car] or tick
+    assert lost_at[0] == 3601
+    assert 3601 + 1800 < lost_at[1] < 3601 + 2400
+
+
+def test_the_casual_driver_in_figures(casual):
+    result = casual
+    assert (result.laps, result.completion_rate, result.clean_lap_rate) == (8, 1.0, 1.0)
+    assert result.wall_contacts_per_lap == 0.0
+    assert result.gap_to_optimal is None
+    assert result.best_lap_time_sec <= result.mean_lap_time_sec < result.standing_lap_time_sec < 45.0
+    assert 0.0 < result.std_lap_time_sec < 1.0
+    # Two laps of progress, less the stillness penalty of the first moments.
+    assert result.mean_reward == pytest.approx(2.0, abs=0.03)
+
+
+def test_the_figures_are_those_of_the_single_laps(casual):
+    seed, episodes = 5, 4
+    fleet = measuring_fleet("track-01", episodes)
+    fleet.seed(np.arange(seed, seed + episodes, dtype=np.uint64))
+    fleet.reset(start="line")
+    driver = CasualDriver()
+    driver.begin(fleet, seed)
+    counter = drive(driver, fleet, laps_wanted=2)
+    flying = [lap.time_s for lap in counter.laps if lap.number == 2]
+    standing = [lap.time_s for lap in counter.laps if lap.number == 1]
+    assert len(flying) == len(standing) == 4
+    assert casual.mean_lap_time_sec == pytest.approx(np.mean(flying))
+    assert casual.best_lap_time_sec == min(flying)
+    assert casual.std_lap_time_sec == pytest.approx(np.std(flying))
+    assert casual.standing_lap_time_sec == pytest.approx(np.mean(standing))
+    # Another drive of the same seed: all of it is the same.
+    assert casual.mean_reward == pytest.approx(counter.returns.mean(), rel=1e-12)
+
+
+def test_who_does_half_of_it_completes_half():
+    result = evaluate(Sleeper(), "track-01", episodes=4, seed=5)
+    assert result.completion_rate == 0.5
+    assert result.laps == 6
+    assert result.clean_lap_rate == 1.0
+
+
+def test_a_random_start_needs_one_whole_lap_and_has_no_standing_one(casual):
+    result = evaluate(CasualDriver(), "track-01", episodes=3, start="random", seed=2)
+    assert (result.laps, result.completion_rate, result.start) == (3, 1.0, "random")
+    assert result.standing_lap_time_sec is None
+    assert result.mean_lap_time_sec == pytest.approx(casual.mean_lap_time_sec, rel=0.02)
+
+
+def test_the_time_limit_is_lifted(casual):
+    assert 60.0 * (casual.standing_lap_time_sec + casual.mean_lap_time_sec) > 3000
+    assert measuring_fleet("track-01", 1).settings.episode.max_steps > 10**9
+
+
+def test_only_clean_laps_count_for_the_times():
+    counter = LapCounter(4)
+    counter.laps = [
+        Lap(0, 1, 50.0, True), Lap(1, 1, 60.0, False), Lap(0, 2, 40.0, True), Lap(1, 2, 30.0, False),
+        Lap(2, 1, 54.0, True), Lap(2, 2, 44.0, True),
+    ]  # fmt: skip
+    counter.wall_contacts = 3
+    counter.returns[:] = [1.0, 2.0, 3.0, 6.0]
+    measured = figures_of(counter, episodes=4, laps_wanted=2)
+    result = Evaluation(driver="x", track="track-01", start="line", seed=0, episodes=4, **measured)
+    assert (result.mean_lap_time_sec, result.best_lap_time_sec, result.std_lap_time_sec) == (42.0, 40.0, 2.0)
+    assert result.median_lap_time_sec == 42.0
+    assert result.standing_lap_time_sec == 52.0
+    assert result.completion_rate == 0.75
+    assert result.clean_lap_rate == pytest.approx(4 / 6)
+    assert result.wall_contacts_per_lap == 0.5
+    assert result.mean_reward == 3.0
+    assert result.gap_to_optimal is None
+    assert result.against(35.0).gap_to_optimal == pytest.approx(0.2)
+
+
+def test_a_contact_is_counted_when_it_begins():
+    fleet = measuring_fleet("track-01", 2)
+    counter = LapCounter(2)
+    running = np.array([True, True])
+    infos = fleet.batch.infos
+    infos["lapTime"] = np.nan
+    for touching in ([False, False], [True, False], [True, True], [False, True], [True, True]):
+        infos["wallContact"] = touching
+        counter.note(fleet, running)
+    assert counter.wall_contacts == 3
+
+
+def test_cars_that_are_done_are_not_counted_on():
+    fleet = measuring_fleet("track-01", 2)
+    fleet.batch.infos["lapTime"] = [31.0, 32.0]
+    fleet.batch.infos["lap"] = 2
+    fleet.batch.infos["wallContact"] = True
+    fleet.batch.rewards[:] = 1.0
+    counter = LapCounter(2)
+    counter.note(fleet, np.array([False, True]))
+    assert counter.laps == [Lap(1, 1, 32.0, False)]
+    assert counter.returns.tolist() == [0.0, 1.0]
+    assert counter.wall_contacts == 1
+
+
+def test_progress_goes_up_to_the_end():
+    shares: list[float] = []
+    evaluate(CasualDriver(), "track-01", episodes=2, start="random", progress=shares.append)
+    assert len(shares) > 40
+    assert all(0.0 <= share <= 1.0 for share in shares)
+    assert shares[-1] > 0.95
+    assert (np.diff(shares) > -0.02).all()
+
+
+@pytest.mark.parametrize("episodes", [0, -1, 10**9])
+def test_a_number_of_episodes_out_of_range_is_refused(episodes):
+    with pytest.raises(ConfigError, match="episodes must be from 1 to 100000"):
+        evaluate(Statue(), "track-01", episodes=episodes)
+
+
+def test_an_unknown_start_or_track_is_refused():
+    with pytest.raises(ConfigError, match="start must be 'line' or 'random', got 'pit'"):
+        evaluate(Statue(), "track-01", episodes=1, start="pit")
+    with pytest.raises(UnknownTrackError, match="'nope'"):
+        evaluate(Statue(), "nope", episodes=1)

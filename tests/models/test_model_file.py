@@ -1,0 +1,272 @@
+"""What a model file says about itself, which file a name means, and what must not be driven with."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hotlap.config import build, snake_case
+from hotlap.envs.registration import RACER_ID
+from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.errors import ArchiveError, ConfigError, InputFileError, ModelError
+from hotlap.models.archive import Archive, read_archive, tensors_digest, write_archive
+from hotlap.models.model_file import (
+    ModelCard,
+    PolicySettings,
+    card_of,
+    find_model,
+    is_there,
+    read_model,
+    refuse_foreign,
+)
+from hotlap.sim.version import PHYSICS_VERSION
+
+CARD = ModelCard("ppo", "CartPole-v1", 3, 100, "c" * 64, "w" * 64, PolicySettings(), "Box(4)", "Discrete(2)")
+RACER_CARD = replace(CARD, environment=RACER_ID, physics=PHYSICS_VERSION, observation_layout=OBSERVATION_LAYOUT)
+
+
+def forge(source: Path, target: Path, groups=None, **card) -> Path:
+    """A whole file like `source` but for these fields of the card and these groups of tensors (None: left out)."""
+    whole = read_archive(source)
+    about = {**whole.about, "card": {**whole.about["card"], **card}}
+    tensors = {name: group for name, group in {**whole.tensors, **(groups or {})}.items() if group is not None}
+    write_archive(target, Archive(about, whole.documents, tensors))
+    return target
+
+
+def refusal(path: Path, kind: type[Exception] = ModelError) -> str:
+    """What is said about a model file; checked to be one line that names it."""
+    with pytest.raises(kind) as caught:
+        read_model(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    assert text[-1] in ".?"
+    return text.removeprefix(f"{path}: ")
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "model.zip"
+
+
+# --- what it says ---
+
+
+def test_a_trained_model_says_what_it_is(racer):
+    card = read_model(racer.path).card
+    world, policy = racer.config.racer, racer.config.policy
+    assert (card.algorithm, card.environment, card.seed, card.step) == ("ppo", RACER_ID, 42, 512)
+    assert (card.physics, card.observation_layout) == (PHYSICS_VERSION, OBSERVATION_LAYOUT)
+    assert (card.track, card.action_repeat, card.stack, card.lap_fourier) == (world.track, 3, 2, 2)
+    assert card.policy == replace(policy, kind="MlpPolicy")
+    assert card.clip_obs == 10.0
+    assert card.config_digest == racer.config.digest()
+    assert card.weights_digest == tensors_digest(read_model(racer.path).weights)
+
+
+def test_a_model_of_another_environment_has_no_physics(cartpole):
+    card = read_model(cartpole.path).card
+    assert not card.is_racer
+    assert (card.physics, card.observation_layout, card.track) == (None, None, None)
+    assert card.clip_obs == 2.0
+
+
+def test_the_weights_and_statistics_are_the_learners(racer):
+    found = read_model(racer.path)
+    live = racer.model.policy.state_dict()
+    assert set(found.weights) == set(live)
+    for name, tensor in live.items():
+        np.testing.assert_array_equal(found.weights[name], tensor.numpy())
+    statistics = racer.model.get_vec_normalize_env().obs_rms
+    np.testing.assert_array_equal(found.normalizer["obs_mean"], statistics.mean)
+    np.testing.assert_array_equal(found.normalizer["obs_var"], statistics.var)
+
+
+def test_a_model_without_a_normalizer_has_no_statistics(soft_racer):
+    found = read_model(soft_racer.path)
+    assert found.card.clip_obs is None
+    assert found.normalizer == {}
+
+
+def test_a_file_holds_json_and_safetensors_only_and_no_replay_buffer(soft_racer):
+    assert "replay" not in read_archive(soft_racer.path).tensors
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        CARD,
+        replace(RACER_CARD, track="track-02", action_repeat=3, stack=4, lap_fourier=8, clip_obs=10.0),
+        replace(CARD, policy=PolicySettings("CnnPolicy", (64, 32), "relu", -0.5), env_args={"a": [1, {"b": None}]}),
+    ],
+    ids=["plain", "racer", "policy"],
+)
+def test_a_card_comes_back_from_plain_data(card):
+    plain = card.as_plain()
+    assert build(ModelCard, plain, "card", snake_case) == card
+    assert card_of({"card": plain}, Path("x.zip")) == card
+
+
+def test_reading_a_model_file_needs_no_learning_library():
+    code = (
+        "import sys, hotlap.models.model_file, hotlap.training.run_files.run_folder;"
+        "print({'torch', 'stable_baselines3', 'tensorboard'} & set(sys.modules))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "set()"
+
+
+# --- refusals ---
+
+
+def test_another_physics_is_refused_with_both_names(racer, path):
+    text = refusal(forge(racer.path, path, physics="0" * 16))
+    assert text.startswith(f"was trained on physics {'0' * 16}; these are {PHYSICS_VERSION}. Train it again")
+
+
+def test_another_layout_of_observations_is_refused(racer, path):
+    text = refusal(forge(racer.path, path, observation_layout="rays5"))
+    assert text.startswith(f"sees observations laid out as rays5; here they are {OBSERVATION_LAYOUT}. Train it again")
+
+
+def test_a_racers_model_that_names_no_physics_is_refused(racer, path):
+    assert "was trained on physics None" in refusal(forge(racer.path, path, physics=None))
+
+
+def test_physics_are_no_matter_to_other_environments(cartpole, path):
+    read_model(forge(cartpole.path, path, physics="0" * 16, observation_layout="x"))
+    refuse_foreign(CARD, path)
+    with pytest.raises(ModelError, match="physics"):
+        refuse_foreign(replace(CARD, environment=RACER_ID), path)
+
+
+@pytest.mark.parametrize("left", [None, {}, {"obs_mean": np.zeros(4)}, {"obs_var": np.ones(4)}])
+def test_missing_statistics_are_refused(cartpole, path, left):
+    text = refusal(forge(cartpole.path, path, groups={"normalizer": left}))
+    assert text.startswith("was trained on normalized observations, and their statistics are missing.")
+
+
+@pytest.mark.parametrize("left", [None, {}])
+def test_a_file_without_a_policy_is_refused(cartpole, path, left):
+    assert refusal(forge(cartpole.path, path, groups={"policy": left})).startswith("holds no policy.")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_and_statistics_that_are_no_numbers_are_refused(cartpole, path, value):
+    weights = {**read_model(cartpole.path).weights, "action_net.bias": np.array([0.0, value], np.float32)}
+    assert refusal(forge(cartpole.path, path, groups={"policy": weights})).startswith("'action_net.bias' is not finite")
+    statistics = {**read_model(cartpole.path).normalizer, "obs_var": np.array([value] * 4)}
+    assert refusal(forge(cartpole.path, path, groups={"normalizer": statistics})).startswith("'obs_var' is not finite")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"algorithm": "dqn"}, "card: algorithm must be one of 'ppo', 'sac', 'a2c', got 'dqn'"),
+        ({"colour": "red"}, "card: unknown key 'colour'"),
+        ({"seed": "1"}, "card: seed must be a whole number"),
+        ({"policy": {"net_arch": [10**9]}}, "card: policy: net_arch: a layer's width must be from 1 to 65536"),
+        ({"policy": 5}, "card: policy must be an object"),
+        ({"action_repeat": 0}, "card: action repeat must be a whole number of ticks from 1 to 60, got 0"),
+        ({"stack": 10**9}, "card: stack must be a whole number of observations from 1 to 16"),
+        ({"lap_fourier": -1}, "card: lap_fourier must be a whole number from 0 to 64"),
+        ({"clip_obs": 0.0}, "card: clip_obs must be more than zero, got 0"),
+        ({"env_args": [1]}, "card: env_args must be of type Mapping"),
+    ],
+)
+def test_a_card_that_cannot_be_is_refused_by_its_key(cartpole, path, change, words):
+    assert refusal(forge(cartpole.path, path, **change)).startswith(f"its description cannot be read ({words}")
+
+
+def test_a_card_that_lacks_something_is_refused_by_its_name(cartpole, path):
+    whole = read_archive(cartpole.path)
+    del whole.about["card"]["algorithm"]
+    write_archive(path, whole)
+    assert "'algorithm'" in refusal(path)
+
+
+@pytest.mark.parametrize("about", [{}, {"card": None}, {"card": [1]}])
+def test_a_file_without_a_card_is_refused(path, about):
+    write_archive(path, Archive(about, {}, {"policy": {"w": np.zeros(1)}}))
+    assert refusal(path).startswith("does not say what it is a model of.")
+
+
+def test_a_damaged_file_is_refused(cartpole, path):
+    content = bytearray(cartpole.path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(bytes(content))
+    refusal(path, ArchiveError)
+    path.write_bytes(cartpole.path.read_bytes()[:-1])
+    refusal(path, ArchiveError)
+    path.write_bytes(b"PK")
+    refusal(path, ArchiveError)
+
+
+def test_a_file_that_is_not_there_is_refused(path):
+    assert refusal(path, InputFileError).startswith("no such file")
+
+
+@pytest.mark.parametrize("width", [0, -1, 65_537])
+def test_a_layer_has_a_width(width):
+    with pytest.raises(ConfigError, match=f"a layer's width must be from 1 to 65536, got {width}"):
+        PolicySettings(net_arch=(8, width))
+
+
+# --- which file a name means ---
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/experiments/mine")
+    folder.mkdir(parents=True)
+    return folder
+
+
+def fill(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_bytes(b"x")
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["ppo_seed1_best.zip", "ppo_seed1_model.zip", "checkpoint_900.zip"], "ppo_seed1_best.zip"),
+        (["ppo_seed1_model.zip", "checkpoint_900.zip"], "ppo_seed1_model.zip"),
+        (["checkpoint_900.zip", "checkpoint_1000.zip", "checkpoint_99.zip", "notes.txt"], "checkpoint_1000.zip"),
+        (["checkpoint_5.zip", "checkpoint_final.zip"], "checkpoint_5.zip"),
+    ],
+)
+def test_a_run_means_its_best_model_or_its_final_one_or_its_newest_checkpoint(run, names, chosen):
+    fill(run, *names)
+    for name in ("mine", "results/experiments/mine", "./results/experiments/mine/", str(run.absolute())):
+        assert find_model(name).resolve() == (run / chosen).resolve()
+
+
+def test_a_file_means_itself(run):
+    fill(run, "ppo_seed1_best.zip", "checkpoint_7.zip")
+    assert find_model(str(run / "checkpoint_7.zip")) == run / "checkpoint_7.zip"
+    assert find_model("mine/checkpoint_7.zip") == run / "checkpoint_7.zip"
+
+
+@pytest.mark.parametrize("name", ["", "nobody", "../nobody", "no/where.zip", "x" * 5000])
+def test_a_name_that_means_nothing_is_refused(run, name):
+    with pytest.raises(InputFileError, match=r"is not known\. Name a run .* or a model file") as caught:
+        find_model(name)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_run_that_has_saved_nothing_yet_is_refused(run):
+    fill(run, "config.toml")
+    with pytest.raises(InputFileError, match="mine: holds no model and no checkpoint yet"):
+        find_model("mine")
+
+
+def test_what_is_there_is_there(tmp_path):
+    assert is_there(tmp_path)
+    assert not is_there(tmp_path / "none")
+    assert not is_there(tmp_path / ("x" * 300))

@@ -1,0 +1,168 @@
+"""The environments of a run: made as its settings say, saved where that is possible, closed when they are refused."""
+
+import numpy as np
+import pytest
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from hotlap.errors import BridgeConnectionError, ConfigError, TrackError, TrainingError
+from hotlap.training.run_config import RacerOptions
+from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
+from hotlap.training.vec_envs.factory import TrainingEnvs, in_process, make_cars
+from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
+from tiny_runs import LUNAR, RACER, tiny_config
+
+REMOTE = "hotlap/RemoteRacer-v0"
+PLAIN = {"obs": False, "reward": False}
+
+
+def play(env, steps, seed=0):
+    """Random actions; all that came of them."""
+    rng = np.random.default_rng(seed)
+    space, seen = env.action_space, []
+    for _ in range(steps):
+        if hasattr(space, "n"):
+            actions = rng.integers(space.n, size=env.num_envs)
+        else:
+            actions = rng.uniform(space.low, space.high, (env.num_envs, *space.shape)).astype(np.float32)
+        obs, rewards, dones, _ = env.step(actions)
+        seen.append((obs.tobytes(), rewards.tobytes(), dones.tobytes()))
+    return seen
+
+
+# --- making them ---
+
+
+def test_the_racers_cars_are_ours_with_what_the_world_table_says():
+    world = {"track": "track-02", "action_repeat": 3, "stack": 2, "lap_fourier": 4}
+    env = TrainingEnvs(tiny_config(num_envs=5, racer=world, normalize=PLAIN)).env
+    assert isinstance(env, RacerVecEnv)
+    assert (env.num_envs, env.action_repeat, env.stack, env.lap_fourier) == (5, 3, 2, 4)
+    assert env.fleet.settings.episode.max_steps == 30
+    assert env.observation_space.shape == (2 * 14 + 8,)
+    other = make_cars(RacerOptions(track="track-01"), 5)
+    for one in (env, other):
+        one.seed(0)
+        one.reset()
+    assert play(env, 3) != play(other, 3)
+
+
+def test_other_ids_are_gymnasiums_with_their_arguments():
+    env = TrainingEnvs(tiny_config("sac", LUNAR, 2, normalize=PLAIN)).env
+    assert isinstance(env, DummyVecEnv)
+    assert env.get_attr("continuous") == [True, True]
+
+
+def test_envpools_are_its_own_with_the_runs_seed():
+    pytest.importorskip("envpool")
+    config = tiny_config("ppo", LUNAR, 4, backend="envpool", normalize=PLAIN)
+    first, second, other = (TrainingEnvs(one).env for one in (config, config, tiny_config(
+        "ppo", LUNAR, 4, backend="envpool", normalize=PLAIN, seed=43
+    )))  # fmt: skip
+    assert isinstance(first, EnvPoolVecEnv)
+    starts = [env.reset() for env in (first, second, other)]
+    np.testing.assert_array_equal(starts[0], starts[1])
+    assert (starts[0] != starts[2]).any()
+
+
+def test_cars_behind_a_bridge_drive_as_ours(bridge_server):
+    episode = {"config": {"episode": {"maxSteps": 30, "start": "random"}}}
+    arguments = {"bridge_url": bridge_server.url, "track_id": "track-02", **episode}
+    remote = tiny_config(env=REMOTE, num_envs=3, env_args=arguments, normalize=PLAIN)
+    local = in_process(remote)
+    assert (local.env, local.num_envs, local.racer.track, local.env_args) == (RACER, 3, "track-02", {})
+    here, there = TrainingEnvs(local), TrainingEnvs(remote)
+    assert isinstance(there.env, GymVectorVecEnv)
+    assert str(here.env.observation_space) == str(there.env.observation_space)
+    for worlds in (here, there):
+        worlds.env.seed(7)
+        worlds.env.reset()
+    assert play(here.env, 50) == play(there.env, 50)
+    there.close()
+
+
+def test_a_run_in_this_process_stays_where_it_is():
+    for config in (tiny_config(), tiny_config(env=LUNAR)):
+        assert in_process(config) is config
+
+
+def test_the_normalizer_is_as_the_settings_have_it():
+    config = tiny_config(
+        normalize={"obs": True, "reward": False, "clip_obs": 3.0, "clip_reward": 4.0}, ppo={"gamma": 0.9}
+    )
+    env = TrainingEnvs(config).env
+    assert isinstance(env, VecNormalize)
+    assert (env.norm_obs, env.norm_reward, env.clip_obs, env.clip_reward, env.gamma) == (True, False, 3.0, 4.0, 0.9)
+
+
+def test_without_normalization_there_is_no_normalizer():
+    assert not isinstance(TrainingEnvs(tiny_config(normalize=PLAIN)).env, VecNormalize)
+
+
+# --- refusing them ---
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "words"),
+    [
+        (tiny_config("sac", "CartPole-v1"), TrainingError, "SAC needs continuous actions; those of CartPole-v1 are"),
+        (tiny_config(env="Blackjack-v1"), ConfigError, "observations must be Box"),
+        (tiny_config(env="FrozenLake-v1"), TrainingError, "its observations, Discrete.16., cannot be normalized"),
+        (tiny_config(env="NoSuch-v0"), ConfigError, "'NoSuch-v0' is not known to Gymnasium"),
+        (tiny_config(env="CartPole-v1", env_args={"wings": 2}), ConfigError, "cannot be made with"),
+        (tiny_config(racer={"track": "nowhere"}), TrackError, "track 'nowhere' is not known"),
+        (tiny_config(env=REMOTE, env_args={"wings": 2}), TrainingError, "cannot be made with {'wings': 2}"),
+        (tiny_config(env=REMOTE, env_args={"bridge_url": "ws://127.0.0.1:9"}), BridgeConnectionError, "no bridge"),
+    ],
+)  # fmt: skip
+def test_worlds_that_cannot_be_learned_in_are_refused_in_one_line(config, kind, words):
+    with pytest.raises(kind, match=words) as caught:
+        TrainingEnvs(config)
+    assert "\n" not in str(caught.value)
+
+
+def test_worlds_that_are_refused_are_closed(monkeypatch):
+    closed = []
+    monkeypatch.setattr(DummyVecEnv, "close", lambda self: closed.append(self.num_envs))
+    with pytest.raises(TrainingError):
+        TrainingEnvs(tiny_config("sac", "CartPole-v1", 3))
+    assert closed == [3]
+
+
+def test_closing_closes_what_lies_under_the_normalizer(monkeypatch):
+    closed = []
+    monkeypatch.setattr(DummyVecEnv, "close", lambda self: closed.append(self.num_envs))
+    TrainingEnvs(tiny_config(env="CartPole-v1", num_envs=3)).close()
+    assert closed == [3]
+
+
+# --- saving them ---
+
+
+@pytest.mark.parametrize("env", [RACER, LUNAR])
+def test_worlds_go_on_bit_for_bit(env):
+    config = tiny_config(env=env, num_envs=2, normalize=PLAIN)
+    worlds, others = TrainingEnvs(config), TrainingEnvs(config)
+    worlds.env.seed(3)
+    worlds.env.reset()
+    play(worlds.env, 40)
+    assert others.restore(worlds.capture())
+    assert play(worlds.env, 60, seed=1) == play(others.env, 60, seed=1)
+
+
+def test_worlds_that_cannot_be_captured_say_so_when_a_run_is_resumed(caplog):
+    pytest.importorskip("envpool")
+    worlds = TrainingEnvs(tiny_config(env=LUNAR, num_envs=2, backend="envpool"))
+    assert worlds.capture() is None
+    assert not worlds.restore(None)
+    assert "cannot be saved: their episodes start anew" in caplog.text
+
+
+@pytest.mark.parametrize("env", [RACER, LUNAR])
+def test_worlds_that_do_not_fit_say_so_and_start_anew(env, caplog):
+    worlds, others = (TrainingEnvs(tiny_config(env=env, num_envs=count, normalize=PLAIN)) for count in (2, 3))
+    worlds.env.reset()
+    assert not others.restore(worlds.capture())
+    [message] = caplog.messages
+    assert message.startswith("state: ")
+    assert "The episodes start anew" in message
