@@ -1,4 +1,4 @@
-# Thin on purpose: tools/bootstrap.py does the work, also where there is no make.
+# tools/bootstrap.py does the work, also where there is no make.
 PYTHON ?= python3
 # Further arguments for the verb, e.g. `make test ARGS="tests/sim -x"`.
 ARGS ?=
@@ -6,7 +6,7 @@ ARGS ?=
 VERBS := train test check slow bench setup clean
 
 .PHONY: $(VERBS)
-# Two installations into one .venv would trip over each other.
+# Two verbs must not install into .venv at the same time.
 .NOTPARALLEL:
 
 $(VERBS):

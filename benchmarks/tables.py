@@ -1,4 +1,4 @@
-"""Tables of training runs in Markdown, for the README: python benchmarks/tables.py RUN… [--best]."""
+"""Prints the README's tables of training runs in Markdown: python benchmarks/tables.py RUN… [--best]."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from dataclasses import replace
 from hotlap.errors import HotlapError
 from hotlap.models.model_file import find_model
 from hotlap.reports.run_loader import read_run
-from hotlap.reports.run_record import Figures, RunRecord, group_runs
+from hotlap.reports.run_record import EvaluationFigures, RunRecord, group_runs
 from hotlap.reports.tables import run_table, to_markdown
 from hotlap.training.policy_evaluation import FINAL_SEED, evaluate_model
 
@@ -16,20 +16,20 @@ EPISODES = 100
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a table for each kind of run; returns the exit code."""
+    """Print a table for each group of runs; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs of one environment and track")
     parser.add_argument(
         "--best",
         action="store_true",
-        help=f"measure each run's best model now, over {EPISODES} episodes, instead of quoting the final one; a "
-        "racer's run quotes its best one anyway",
+        help=f"evaluate each run's best model now, over {EPISODES} episodes, instead of quoting the final model; runs "
+        "on the racer quote their best model anyway",
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        records = [read_run(run) for run in asked.runs]
-        if asked.best:
-            records = [measure_best(record) for record in records]
+        records = [read_run(run) for run in options.runs]
+        if options.best:
+            records = [evaluate_best(record) for record in records]
         groups = group_runs(records)
     except HotlapError as error:
         print(f"tables: {error}", file=sys.stderr)
@@ -40,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure_best(record: RunRecord) -> RunRecord:
-    """The run with the returns of its best model in place of its final one's."""
+def evaluate_best(record: RunRecord) -> RunRecord:
+    """The run with the returns of its best model instead of its final one."""
     if record.track is not None:
         return record
     found = evaluate_model(find_model(str(record.folder)), EPISODES, FINAL_SEED)
-    figures = Figures(
+    figures = EvaluationFigures(
         step=record.step,
         mean_return=found["mean_reward"],
         return_std=found["std_reward"],

@@ -1,4 +1,4 @@
-"""A bridge in a process of its own, as a user would start it."""
+"""A bridge in its own process, started as a user would start it."""
 
 import os
 import re
@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-STARTING_S = 50.0
-STOPPING_S = 10.0
+STARTING_S = 55.0
+STOPPING_S = 30.0
 
 
 class BridgeProcess:
-    """`python -m hotlap bridge` on a free port; what it prints and logs is in `log_path`."""
+    """`python -m hotlap bridge` on a free port; its output goes to `log_path`."""
 
     def __init__(self, log_path: Path, *arguments: str, **environ: str) -> None:
         self.log_path = log_path
@@ -41,20 +41,20 @@ class BridgeProcess:
 
     @property
     def log(self) -> str:
-        """All it has printed and logged so far."""
+        """Its output so far."""
         return self.log_path.read_text(encoding="utf-8")
 
     def connect(self, timeout_s: float = 5.0) -> socket.socket:
-        """A bare TCP connection."""
+        """Open a TCP connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout_s)
 
     def interrupt(self, number: signal.Signals) -> int:
-        """Send a signal and wait for the end; the exit code."""
+        """Send a signal and wait for the process to end; returns its exit code."""
         self.process.send_signal(number)
         return self.process.wait(STOPPING_S)
 
     def stop(self) -> None:
-        """End it, whatever it takes."""
+        """Terminate it, or kill it if that does not help."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""What every test gets: a home of its own, one thread for torch, and a simulator that is already compiled."""
+"""Set-up for every test: its own HOTLAP_HOME, one thread for torch, a compiled simulator, and --slow and --bench."""
 
 import os
 import shutil
@@ -15,19 +15,21 @@ from bridge_process import BridgeProcess
 if TYPE_CHECKING:
     from hotlap.optimal.lap import Plan
 
-# Before anything imports them: no windows, and thread pools that do not fight over the cores.
+# Set before anything imports these libraries: no windows, and thread pools that do not compete for the cores.
 os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TESTS = Path(__file__).resolve().parent
-# Tests that use one of these talk to a server and are marked `integration` by themselves.
+# Tests with one of these fixtures are marked `integration`.
 SERVER_FIXTURES = {"bridge_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
-STEPPING_FOLDERS = {"sim", "envs", "drivers", "evaluation", "training", "bridge", "web", "cli", "optimal"}
+STEPPING_FOLDERS = {
+    "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal"
+}  # fmt: skip
+# Markers of tests that run only with the option of the same name.
+OPTIONAL = ("slow", "bench", "gpu")
 
-# Patience with a server that starts, on a machine that is busy with other things.
-SERVING_S = 60
-# Patience with the one real solve of the fast tests, on a machine that is busy with other things.
+# Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
 pytest_plugins = ("trained_models",)
@@ -36,10 +38,18 @@ HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Point HOTLAP_HOME at an empty folder, for us and for every process a test starts.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --slow, --bench and --gpu. Not done by `-m`, so that a user's own `-m` does not select the slow tests."""
+    group = parser.getgroup("hotlap")
+    group.addoption("--slow", action="store_true", help="run only the tests that take minutes")
+    group.addoption("--bench", action="store_true", help="run only the tests that measure speed")
+    group.addoption("--gpu", action="store_true", help="run only the tests that need an NVIDIA GPU")
 
-    Ctrl-C is made to mean what it means at a terminal: who is started in the background inherits a deaf ear to it.
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Point HOTLAP_HOME at an empty folder, for this process and every process a test starts.
+
+    Restore the default handling of Ctrl-C as well: a process started in the background inherits that it is ignored.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="hotlap-tests-")
@@ -48,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Give HOTLAP_HOME back as it was found."""
+    """Restore HOTLAP_HOME."""
     home, before = config.stash[HOME]
     if before is None:
         os.environ.pop("HOTLAP_HOME", None)
@@ -57,20 +67,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark by what a test uses, so that nobody has to remember."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by their fixtures, and select by --slow and --bench: the fast tests if neither is given."""
+    asked = {name for name in OPTIONAL if config.getoption(name)}
+    kept, dropped = [], []
     for item in items:
-        if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        marks = {name for name in OPTIONAL if item.get_closest_marker(name)}
+        (kept if (marks & asked if asked else not marks) else dropped).append(item)
+        fixtures = getattr(item, "fixturenames", ())
+        if SERVER_FIXTURES.intersection(fixtures):
             item.add_marker(pytest.mark.integration)
-            # Whichever of them comes first waits for the server to start. A limit of the test's own goes before.
-            item.add_marker(pytest.mark.timeout(SERVING_S))
-        if "followed" in getattr(item, "fixturenames", ()):
-            # Whichever of them comes first waits for the solver, and nobody times that.
+        if "followed" in fixtures:
             item.add_marker(pytest.mark.timeout(SOLVING_S))
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
 
 
 def steps_the_simulator(item: pytest.Item) -> bool:
-    """Whether a test needs compiled code: it says so, or lives where all do."""
+    """Whether a test needs the compiled simulator: by its `compiled` fixture or its folder."""
     if "compiled" in getattr(item, "fixturenames", ()):
         return True
     folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
@@ -78,10 +93,9 @@ def steps_the_simulator(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Compile before the first test's clock starts.
+    """Compile the simulator before the first test starts.
 
-    pytest-timeout counts the set-up of fixtures as part of the test that first asks for them. Its `func_only` would let
-    a fixture hang for ever; compiling here keeps fixtures under the limit and compilation out of it.
+    pytest-timeout counts the set-up of a fixture as part of the first test that uses it, and compiling takes minutes.
     """
     if session.config.option.collectonly or not any(map(steps_the_simulator, session.items)):
         return
@@ -89,13 +103,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from hotlap.sim.batch_cpu import warm_up
 
         warm_up()
-    except Exception as error:  # what is broken is for the tests to say; one that needs no simulator may still run
+    except Exception as error:  # reported by the tests that need the simulator; others can still run
         session.config.stash[COMPILE_ERROR] = error
 
 
 @pytest.fixture(scope="session")
 def compiled(pytestconfig: pytest.Config) -> None:
-    """A compiled simulator; the work was done in `pytest_collection_finish`."""
+    """The compiled simulator; `pytest_collection_finish` compiled it."""
     error = pytestconfig.stash.get(COMPILE_ERROR, None)
     if error is not None:
         raise RuntimeError("the simulator did not compile") from error
@@ -103,18 +117,18 @@ def compiled(pytestconfig: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def followed(compiled: None) -> "tuple[Plan, Plan]":
-    """The flying and the standing lap of track-01 as the optimal driver wants them: the fast tests' one real solve."""
-    from hotlap.drivers.optimal_follower import FOLLOWER_AIMS
+    """The flying and the standing lap of track-01 for the optimal driver: the only solver run of the fast tests."""
+    from hotlap.drivers.optimal_follower import FOLLOWER_SETTINGS
     from hotlap.optimal.lap import solve_flying, solve_standing
     from hotlap.tracks.registry import load_track
 
     nodes = load_track("track-01").nodes
-    return solve_flying(nodes, FOLLOWER_AIMS), solve_standing(nodes, FOLLOWER_AIMS)
+    return solve_flying(nodes, FOLLOWER_SETTINGS), solve_standing(nodes, FOLLOWER_SETTINGS)
 
 
 @pytest.fixture(scope="session")
 def bridge_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BridgeProcess]:
-    """A real bridge in a process of its own, ready for clients; BRIDGE_PORT names its port."""
+    """A bridge in its own process, ready for clients; BRIDGE_PORT holds its port."""
     with BridgeProcess(tmp_path_factory.mktemp("bridge") / "log") as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("BRIDGE_PORT", str(server.port))
         yield server

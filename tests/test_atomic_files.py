@@ -21,12 +21,6 @@ def disk_full(*_, **__):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_file_takes_the_place_of_the_one_before(path):
-    write_atomically(path, b"after")
-    assert path.read_bytes() == b"after"
-    assert list(path.parent.iterdir()) == [path]
-
-
 def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(path):
     with atomic_write(path) as file:
         file.write(b"aft")
@@ -34,12 +28,13 @@ def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(path):
         assert path.read_bytes() == b"before"
         file.write(b"er")
     assert path.read_bytes() == b"after"
+    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (Path, "replace"), (Path, "open")])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, owner, name):
     monkeypatch.setattr(owner, name, disk_full)
-    with pytest.raises(OutputFileError, match=r"file: cannot be written \(No space left on device\)\. Free some room"):
+    with pytest.raises(OutputFileError, match=r"file: cannot be written \(No space left on device\)\. Free some space"):
         write_atomically(path, b"after")
     monkeypatch.undo()
     assert path.read_bytes() == b"before"
@@ -47,7 +42,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch, 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_whatever_ends_the_writing_leaves_no_draft_and_is_not_renamed(path, error):
+def test_an_exception_while_writing_deletes_the_draft_and_passes_through(path, error):
     with pytest.raises(error), atomic_write(path):
         raise error
     assert list(path.parent.iterdir()) == [path]
@@ -55,26 +50,26 @@ def test_whatever_ends_the_writing_leaves_no_draft_and_is_not_renamed(path, erro
 
 
 @pytest.mark.skipif(os.name != "posix", reason="folders can be flushed on POSIX systems only")
-def test_the_file_is_on_the_disk_before_it_gets_its_name_and_then_the_name_is(path, monkeypatch):
+def test_the_content_is_flushed_before_the_rename_and_the_folder_after_it(path, monkeypatch):
     flushed, real = [], os.fsync
 
-    def look(descriptor):
+    def record(descriptor):
         flushed.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), path.read_bytes()))
         real(descriptor)
 
-    monkeypatch.setattr(os, "fsync", look)
+    monkeypatch.setattr(os, "fsync", record)
     write_atomically(path, b"after")
     assert flushed == [(False, b"before"), (True, b"after")]
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("name", "words"),
     [
         ("nowhere/file", r"nowhere.*cannot be written \(No such file or directory\)"),
         (".", "this is a folder"),
         ("fi\0le", r"cannot be written \(embedded null byte\)"),
     ],
 )
-def test_a_place_where_no_file_can_be_is_refused(tmp_path, place, words):
+def test_a_path_that_cannot_be_a_file_is_refused(tmp_path, name, words):
     with pytest.raises(OutputFileError, match=words):
-        write_atomically(tmp_path / place, b"")
+        write_atomically(tmp_path / name, b"")

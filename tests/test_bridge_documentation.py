@@ -1,4 +1,4 @@
-"""What docs/bridge.md shows works: its Python runs, its requests are answered, its tables say what the code does."""
+"""docs/bridge.md is correct: its Python runs, its requests are answered, and its tables match the code."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.conversation import Phone
+from bridge.json_clients import JsonClient
 from hotlap.bridge.binary import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
 from hotlap.bridge.server import BridgeSettings
 
@@ -27,27 +27,25 @@ def test_the_python_runs_from_top_to_bottom(bridge_server):
 
 def test_the_requests_are_answered(bridge_server):
     requests = [json.loads(line) for block in blocks("json") for line in block.splitlines()]
-    with Phone(bridge_server.url) as phone:
-        answered = [phone(**request)["type"] for request in requests]
+    with JsonClient(bridge_server.url) as client:
+        answered = [client(**request)["type"] for request in requests]
     assert answered == [f"{request['type']}_result" for request in requests]
 
 
 @pytest.mark.parametrize("kind", ["reset", "step", "close", "hello"])
-def test_the_table_of_messages_is_right(bridge_server, kind):
+def test_the_table_of_messages_matches_the_bridge(bridge_server, kind):
     [(asked, answered)] = re.findall(rf'^\| `(\{{"type":"{kind}".*)` \| `(\{{.*\}})` \|$', TEXT, re.MULTILINE)
     assert f'"type":"{kind}_result"' in answered
-    with Phone(bridge_server.url) as phone:
-        phone(type="reset")
+    with JsonClient(bridge_server.url) as client:
+        client(type="reset")
         request = {"type": kind, **({"action": [0, 0, 0]} if "action" in asked else {})}
-        assert list(phone(**request)) == re.findall(r'[{,]"(\w+)"', answered)
+        assert list(client(**request)) == re.findall(r'[{,]"(\w+)"', answered)
 
 
-def test_the_binary_columns_are_in_order():
+def test_the_binary_columns_and_the_idle_limits_are_those_of_the_bridge():
     for columns in (FLOAT_COLUMNS, INT_COLUMNS, BOOL_COLUMNS):
         assert ", ".join(columns) in TEXT
 
-
-def test_the_times_are_the_servers():
     settings = BridgeSettings()
     assert f"pinged every {settings.ping_after_s:g} s" in TEXT
-    assert settings.give_up_after_s == 3600.0
+    assert settings.close_after_s == 3600.0

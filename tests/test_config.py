@@ -1,15 +1,15 @@
-"""Strict loading: what is known is taken, everything else is refused by name."""
+"""Strict loading: known keys are accepted, everything else is refused with its key."""
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from hotlap.config import as_plain, build, camel_case, load_settings, read_mapping, snake_case, to_toml
+from hotlap import config
+from hotlap.config import Range, as_plain, build, camel_case, load_settings, setting, snake_case
 from hotlap.errors import ConfigError, InputFileError
 
 
@@ -29,7 +29,7 @@ class Outer:
 
 @dataclass(frozen=True)
 class Wide:
-    """What a run's settings need beside: a value that may be missing, a list, a table of anything."""
+    """What a run's settings need besides: an optional value, a list, a table of anything."""
 
     inner: Inner = field(default_factory=Inner)
     rate_limit: float | None = None
@@ -39,62 +39,39 @@ class Wide:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def test_nothing_gives_the_defaults():
-    assert load_settings(Outer, None) == Outer()
-    assert load_settings(Outer, {}) == Outer()
-
-
-def test_ready_made_settings_pass_through():
+def test_keys_are_camel_case_and_missing_ones_take_defaults():
+    assert load_settings(Outer, None) == load_settings(Outer, {}) == Outer()
     settings = Outer(name="y")
     assert load_settings(Outer, settings) is settings
-
-
-def test_keys_are_camel_case_and_missing_ones_take_defaults():
     assert load_settings(Outer, {"inner": {"topSpeed": 1}, "isLoud": True}) == Outer(Inner(1.0, 3), is_loud=True)
-
-
-@pytest.mark.parametrize(("name", "key"), [("max_steps", "maxSteps"), ("progress", "progress"), ("a_b_c", "aBC")])
-def test_camel_case(name, key):
-    assert camel_case(name) == key
+    assert list(map(camel_case, ("max_steps", "progress", "a_b_c"))) == ["maxSteps", "progress", "aBC"]
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"inner": {"topSped": 1.0}}, ["inner", "'topSped'", "Did you mean 'topSpeed'"]),
-        ({"zzz": 1}, ["'zzz'", "Known keys: inner, mode, isLoud, name"]),
-        ({"top_speed": 1}, ["'top_speed'"]),
-        ({3: 1}, ["unknown key 3"]),
-        ({"inner": 5}, ["inner must be an object", "5"]),
-        ({"inner": None}, ["inner must be an object"]),
-        ({"inner": {"topSpeed": "fast"}}, ["inner: topSpeed must be a number", "'fast'"]),
-        ({"inner": {"topSpeed": True}}, ["topSpeed must be a number"]),
-        ({"inner": {"topSpeed": None}}, ["topSpeed must be a number"]),
-        ({"inner": {"topSpeed": float("nan")}}, ["topSpeed must be finite", "nan"]),
-        ({"inner": {"topSpeed": float("-inf")}}, ["topSpeed must be finite", "-inf"]),
-        ({"inner": {"topSpeed": 10**400}}, ["topSpeed must be finite"]),
-        ({"inner": {"numLaps": 2.0}}, ["numLaps must be a whole number", "2.0"]),
-        ({"inner": {"numLaps": False}}, ["numLaps must be a whole number"]),
-        ({"mode": "angry"}, ["mode must be one of 'calm', 'wild'", "'angry'"]),
-        ({"mode": ["calm"]}, ["mode must be one of"]),
-        ({"isLoud": 1}, ["isLoud must be of type bool"]),
-        ({"name": 1}, ["name must be of type str"]),
+        ({"inner": {"topSped": 1.0}}, "inner.*'topSped'.*Did you mean 'topSpeed'"),
+        ({"zzz": 1}, "'zzz'.*Known keys: inner, mode, isLoud, name"),
+        ({"top_speed": 1}, "'top_speed'"),
+        ({3: 1}, "unknown key 3"),
+        ({"inner": 5}, "inner must be an object.*5"),
+        ({"inner": None}, "inner must be an object"),
+        *[({"inner": {"topSpeed": x}}, f"inner: topSpeed must be a number.*{x!r}") for x in ("fast", True, None)],
+        *[({"inner": {"topSpeed": x}}, "topSpeed must be finite") for x in (math.nan, -math.inf, 10**400)],
+        *[({"inner": {"numLaps": x}}, f"numLaps must be a whole number.*{x!r}") for x in (2.0, False)],
+        ({"mode": "angry"}, "mode must be one of 'calm', 'wild'.*'angry'"),
+        ({"mode": ["calm"]}, "mode must be one of"),
+        ({"isLoud": 1}, "isLoud must be of type bool"),
+        ({"name": 1}, "name must be of type str"),
+        *[(source, "must be a mapping or a path") for source in (5, [], 1.5, object())],
     ],
 )
-def test_a_bad_value_is_refused_by_its_key(data, words):
-    with pytest.raises(ConfigError) as caught:
+def test_a_bad_value_is_refused_with_its_key(data, words):
+    with pytest.raises(ConfigError, match=words):
         load_settings(Outer, data)
-    for word in words:
-        assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("source", [5, [], 1.5, object()])
-def test_what_is_no_settings_at_all_is_refused(source):
-    with pytest.raises(ConfigError, match="must be a mapping or a path"):
-        load_settings(Outer, source)
-
-
-def test_json_and_toml_files_say_the_same(tmp_path):
+def test_json_and_toml_files_are_equivalent(tmp_path):
     as_json, as_toml = tmp_path / "a.json", tmp_path / "a.toml"
     as_json.write_text(json.dumps({"inner": {"numLaps": 7}, "mode": "wild"}))
     as_toml.write_text('mode = "wild"\n[inner]\nnumLaps = 7\n')
@@ -102,42 +79,24 @@ def test_json_and_toml_files_say_the_same(tmp_path):
     assert load_settings(Outer, as_json) == load_settings(Outer, str(as_toml)) == expected
 
 
-def test_an_error_in_a_file_names_the_file(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('{"nam": "x"}')
-    with pytest.raises(ConfigError, match=r"a\.json: unknown key 'nam'"):
-        load_settings(Outer, path)
-
-
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("name", "content", "words"),
     [
-        ("{", "not valid JSON"),
-        ("[1]", "top level must be an object, got list"),
-        ('{"inner": {"topSpeed": NaN}}', "topSpeed must be finite"),
-        ('{"inner": {"topSpeed": 1e999}}', "topSpeed must be finite"),
-        ("[" * 100_000, "not valid JSON"),
-        (" " * ((1 << 20) + 1), "no settings file"),
+        ("a.json", b'{"nam": "x"}', r"a\.json: unknown key 'nam'"),
+        ("a.json", b"{", "not valid JSON"),
+        ("a.toml", b"a = = 1", "not valid TOML"),
+        ("a.json", b"[1]", "top level must be an object, got list"),
+        ("a.json", b'{"inner": {"topSpeed": NaN}}', "topSpeed must be finite"),
+        ("a.json", b'{"inner": {"topSpeed": 1e999}}', "topSpeed must be finite"),
+        ("a.json", b"[" * 100_000, "not valid JSON"),
+        ("a.json", b" " * ((1 << 20) + 1), "not a settings file"),
+        ("a.json", b"\xff\xfe\x00", "UTF-8"),
     ],
 )
-def test_a_broken_file_is_refused(tmp_path, text, words):
-    path = tmp_path / "a.json"
-    path.write_text(text)
+def test_a_broken_file_is_refused(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
     with pytest.raises(ConfigError, match=words):
-        load_settings(Outer, path)
-
-
-def test_a_broken_toml_file_is_refused(tmp_path):
-    path = tmp_path / "a.toml"
-    path.write_text("a = = 1")
-    with pytest.raises(ConfigError, match="not valid TOML"):
-        load_settings(Outer, path)
-
-
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="UTF-8"):
         load_settings(Outer, path)
 
 
@@ -148,18 +107,12 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         load_settings(Outer, tmp_path)
 
 
-def test_settings_do_not_change_under_the_reader():
-    with pytest.raises(FrozenInstanceError):
-        load_settings(Outer, None).name = "z"  # type: ignore[misc]
+# --- snake_case, optional values, lists and ranges ---
 
 
-# --- settings spelt as Python spells them, and written out again ---
-
-
-def test_in_snake_case_keys_are_the_names_of_the_fields():
-    assert load_settings(Outer, {"inner": {"top_speed": 1}, "is_loud": True}, "x", snake_case) == Outer(
-        Inner(1.0, 3), is_loud=True
-    )
+def test_in_snake_case_keys_are_the_field_names():
+    settings = load_settings(Outer, {"inner": {"top_speed": 1}, "is_loud": True}, "x", snake_case)
+    assert settings == Outer(Inner(1.0, 3), is_loud=True)
     with pytest.raises(ConfigError, match=r"x: inner: unknown key 'topSpeed'\. Did you mean 'top_speed'"):
         load_settings(Outer, {"inner": {"topSpeed": 1}}, "x", snake_case)
 
@@ -176,7 +129,7 @@ def test_in_snake_case_keys_are_the_names_of_the_fields():
         ({"extra": {"a": [1, {"b": None}]}}, Wide(extra={"a": [1, {"b": None}]})),
     ],
 )
-def test_what_may_be_missing_lists_and_tables_are_taken(data, expected):
+def test_optional_values_lists_and_tables_are_accepted(data, expected):
     assert build(Wide, data, "x", snake_case) == expected
 
 
@@ -186,7 +139,6 @@ def test_what_may_be_missing_lists_and_tables_are_taken(data, expected):
         ({"rate_limit": "fast"}, "x: rate_limit must be a number, got 'fast'"),
         ({"rate_limit": float("nan")}, "x: rate_limit must be finite"),
         ({"mood": "angry"}, "x: mood must be one of 'calm', 'wild', got 'angry'"),
-        ({"widths": 64}, "x: widths must be a list, got 64"),
         ({"widths": "64"}, "x: widths must be a list, got '64'"),
         ({"widths": [64, 2.5]}, r"x: widths\[1\] must be a whole number, got 2\.5"),
         ({"widths": [True]}, r"x: widths\[0\] must be a whole number"),
@@ -195,45 +147,46 @@ def test_what_may_be_missing_lists_and_tables_are_taken(data, expected):
         ({"k" * 500: 1}, "x: unknown key 'kkk"),
     ],
 )
-def test_what_does_not_fit_these_is_refused_by_its_place(data, words):
+def test_a_bad_value_in_them_is_refused_with_its_position(data, words):
     with pytest.raises(ConfigError, match=words) as caught:
         build(Wide, data, "x", snake_case)
     assert len(str(caught.value)) < 200
 
 
-def test_plain_data_leaves_out_what_is_not_there():
-    assert as_plain(Wide(widths=(1, 2), extra={"a": 1})) == {
-        "inner": {"top_speed": 2.5, "num_laps": 3},
-        "widths": [1, 2],
-        "others": [],
-        "extra": {"a": 1},
-    }
+def test_plain_data_leaves_out_none():
+    plain = {"inner": {"top_speed": 2.5, "num_laps": 3}, "widths": [1, 2], "others": [], "extra": {"a": 1}}
+    assert as_plain(Wide(widths=(1, 2), extra={"a": 1})) == plain
 
 
-def test_toml_is_written_as_a_person_would():
-    data = {"name": "x", "rate": 3e-4, "widths": [64, 32], "on": True, "world": {"track": "t", "config": {"a": 1}}}
-    assert to_toml(data) == (
-        'name = "x"\nrate = 0.0003\nwidths = [64, 32]\non = true\n\n[racer]\ntrack = "t"\n\n[racer.config]\na = 1\n'
-    )
+@dataclass(frozen=True)
+class Ranged:
+    share: float = setting(0.5, "A fraction.", config.FRACTION)
+    rate: float | None = setting(None, "A rate.", config.POSITIVE)
+    keep: int = setting(0, "A count.", config.NOT_NEGATIVE)
+    widths: tuple[int, ...] = setting((1,), "Layers.", Range(1, 9))
+    extra: Mapping[str, Any] = setting(dict, "Anything.")
+
+    def __post_init__(self) -> None:
+        config.check_ranges(self)
 
 
-PLAIN = st.recursive(
-    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=12,
+def test_values_at_the_limits_of_their_ranges_are_accepted():
+    assert Ranged(share=0, rate=1e-9, widths=(1, 9)) == Ranged(share=0.0, rate=1e-9, keep=0, widths=(1, 9), extra={})
+    assert Ranged(share=1.0, widths=()).rate is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"share": 1.5}, "share must be from 0 to 1, got 1.5."),
+        ({"share": float("nan")}, "share must be from 0 to 1, got nan."),
+        ({"rate": 0.0}, "rate must be more than 0, got 0.0."),
+        ({"rate": float("-inf")}, "rate must be more than 0, got -inf."),
+        ({"keep": -1}, "keep must be 0 or more, got -1."),
+        ({"widths": (9, 10)}, "widths[1] must be from 1 to 9, got 10."),
+    ],
 )
-
-
-@given(st.dictionaries(st.text(), PLAIN, max_size=4))
-@example({"\x7f": "\x7f\\\n", "\U0001f3ce": {}, "": [{"a b": []}], "a": {"b": {"c": 1e300}}})
-def test_what_is_written_as_toml_is_read_back_the_same(tmp_path_factory, data):
-    path = tmp_path_factory.getbasetemp() / "a.toml"
-    path.write_text(to_toml(data), encoding="utf-8", newline="\n")
-    # As JSON, which tells 1 from 1.0 and true, and -0.0 from 0.0.
-    assert json.dumps(read_mapping(path), sort_keys=True) == json.dumps(data, sort_keys=True)
-
-
-@pytest.mark.parametrize("value", [None, b"x", {1, 2}, object()])
-def test_what_toml_has_no_word_for_is_refused(value):
-    with pytest.raises(ConfigError, match="cannot be written"):
-        to_toml({"a": {"b": [value]}})
+def test_a_value_outside_its_range_is_refused(changes, words):
+    with pytest.raises(ConfigError) as caught:
+        Ranged(**changes)
+    assert str(caught.value) == words

@@ -1,7 +1,13 @@
-"""The documentation's Python runs, and its tables say what the code does."""
+"""The commands and Python examples of the documentation run, and its tables match the code."""
 
+import importlib.util
 import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -11,29 +17,91 @@ from hotlap.config import camel_case
 from hotlap.drivers.casual import CasualHabits
 from hotlap.envs.settings import RacerSettings
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+# Commands of the README that take more than seconds or do not end.
+LONG = ("train", "resume", "bridge", "play", "sweep", "bench")
 
 
 def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+def commands(path: Path, *programs: str) -> list[str]:
+    """The command lines in the code blocks of a page, without prompt and comment."""
+    lines = "\n".join(blocks(path, r"[a-z]*")).splitlines()
+    found = [line.removeprefix("$ ").partition("  #")[0].partition(" # ")[0].strip() for line in lines]
+    return [line for line in found if line.startswith(tuple(program + " " for program in programs))]
+
+
+def run(command: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    answer = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environ}, capture_output=True, text=True, timeout=55
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("command", [c for c in commands(ROOT / "README.md", "hotlap") if c.split()[1] not in LONG])
+def test_the_short_commands_of_the_readme_run(tmp_path, command):
+    arguments = shlex.split(command)[1:]
+    run([sys.executable, "-m", "hotlap", *arguments], tmp_path)
+
+
+@pytest.fixture
+def bootstrap():
+    """The module `tools/bootstrap.py`, if this is its environment and nothing would be installed."""
+    spec = importlib.util.spec_from_file_location("bootstrap_of_documentation", ROOT / "tools" / "bootstrap.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if Path(sys.prefix) != module.VENV or not module.is_current(module.read_stamp()):
+        pytest.skip("the verbs would install packages first: run `make setup`, then the tests by `make test`")
+    return module
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("command", commands(ROOT / "CONTRIBUTING.md", "make", "python"))
+def test_the_commands_of_the_contributing_page_run(bootstrap, command):
+    """Cheap commands run as printed, test verbs only collect one folder, and make only prints the other recipes."""
+    program, *arguments = shlex.split(command)
+    if program == "python":
+        assert run([sys.executable, *arguments], ROOT).stdout
+        return
+    if shutil.which("make") is None:
+        pytest.skip("there is no make")
+    verb = arguments[0]
+    assert verb in bootstrap.VERBS
+    is_cheap = any(argument.startswith("ARGS=") for argument in arguments)
+    if verb not in ("test", "slow"):
+        arguments += ["--dry-run"]
+    elif not is_cheap:
+        arguments += ["ARGS=tests/sim --collect-only -q"]
+    answer = run(["make", *arguments, f"PYTHON={sys.executable}"], ROOT, MAKEFLAGS="")
+    expected = f"tools/bootstrap.py {verb}" if "--dry-run" in arguments else r"passed" if is_cheap else r"collected"
+    assert re.search(expected, answer.stdout)
+
+
+def test_the_rooms_and_files_of_the_contributing_page_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "hotlap"
+    rooms = {path.name for path in package.iterdir() if (path / "__init__.py").is_file()}
+    assert set(re.findall(r"^  (\w+)/ ", text, re.MULTILINE)) == rooms
+    named = set(re.findall(r"`([\w/]+/[\w.]*)`", text)) - {"sim/test_tyres.py"}
+    assert [name for name in sorted(named) if not ((package / name).exists() or (ROOT / name).exists())] == []
+
+
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", ["casual-driver.md", "environment.md"])
-def test_the_examples_run_from_top_to_bottom(name):
+def test_the_python_examples_run_from_top_to_bottom_and_raise_the_errors_shown(name, capsys):
     examples = blocks(DOCS / name, "python")
     assert examples
     names: dict[str, object] = {}
     for number, example in enumerate(examples, start=1):
         exec(compile(example, f"{name}, example {number}", "exec"), names)
-
-
-@pytest.mark.usefixtures("compiled")
-def test_the_errors_shown_are_the_errors_raised(capsys):
-    examples = "\n".join(blocks(DOCS / "environment.md", "python"))
-    exec(compile(examples, "environment.md", "exec"), {})
-    shown = re.findall(r"print\(error\)  # (.*)", examples)
-    assert capsys.readouterr().out.splitlines() == shown
+    if shown := re.findall(r"print\(error\)  # (.*)", "\n".join(examples)):
+        assert capsys.readouterr().out.splitlines() == shown
+    assert bool(shown) == (name == "environment.md")
 
 
 def test_the_documented_configuration_is_the_default():
@@ -47,11 +115,8 @@ def test_the_documented_configuration_is_the_default():
 def test_the_documented_habits_are_the_casual_drivers():
     habits = CasualHabits()
     documented = {}
-    for names, values in re.findall(
-        r"^\| ((?:`\w+`(?:, )?)+) \| ([\d., ]+) \|",
-        (DOCS / "casual-driver.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    ):
+    text = (DOCS / "casual-driver.md").read_text(encoding="utf-8")
+    for names, values in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ([\d., ]+) \|", text, re.MULTILINE):
         numbers = [float(value) for value in values.split(",")]
         documented.update(zip(re.findall(r"`(\w+)`", names), numbers, strict=True))
     assert documented == {field.name: getattr(habits, field.name) for field in fields(habits)}

@@ -1,4 +1,4 @@
-"""Training runs that take a fraction of a second, and what must be the same in two of them."""
+"""Training runs that take a fraction of a second, and comparisons between two of them."""
 
 import json
 from pathlib import Path
@@ -19,13 +19,13 @@ from hotlap.training.run_config import RunConfig
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Outcome, Trainer
 
-# The first optimizer loads half of torch, which takes seconds: here no test's clock runs yet.
+# The first optimizer imports half of torch, which takes seconds; here it counts towards no test's timeout.
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])
 
 ALGORITHMS = ("ppo", "sac", "a2c")
 RACER, LUNAR = "hotlap/Racer-v0", "LunarLander-v3"
 
-_SMALL: dict[str, dict[str, Any]] = {
+SMALL: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 32, "batch_size": 32, "n_epochs": 2},
     "a2c": {"n_steps": 5, "normalize_advantage": True},
     "sac": {"buffer_size": 75, "learning_starts": 20, "batch_size": 16, "train_freq": 2, "gradient_steps": 1},
@@ -33,7 +33,7 @@ _SMALL: dict[str, dict[str, Any]] = {
 
 
 def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: int = 100, **changes: Any) -> RunConfig:
-    """A run of a few rollouts, episodes and checkpoints; `changes` go over it, a table at a time."""
+    """A run of a few rollouts, episodes and checkpoints; `changes` are merged into it, table by table."""
     data: dict[str, Any] = {
         "algo": algo,
         "env": env,
@@ -42,7 +42,7 @@ def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: i
         "recording_interval": 10,
         "policy": {"net_arch": [8]},
         "normalize": {"obs": True, "reward": True},
-        algo: _SMALL[algo],
+        algo: SMALL[algo],
         "checkpoint": {"interval": 40},
         "evaluation": {"interval": 0, "final_episodes": 1},
     }
@@ -56,7 +56,7 @@ def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: i
 
 
 class StopAt(BaseCallback):
-    """Asks the trainer to stop at a step, as a signal's handler would."""
+    """Asks the trainer to stop at a step, as a signal handler would."""
 
     trainer: Trainer
 
@@ -71,7 +71,7 @@ class StopAt(BaseCallback):
 
 
 def folder_at(path: Path, config: RunConfig) -> RunFolder:
-    """The folder of a run, made."""
+    """The folder of a run, created."""
     path.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path, config.experiment_id)
     folder.write_config(config)
@@ -79,7 +79,7 @@ def folder_at(path: Path, config: RunConfig) -> RunFolder:
 
 
 def train(config: RunConfig, path: Path, stop_at: int | None = None, resume: bool = False) -> Outcome:
-    """Train in a folder, from the beginning or on from the newest checkpoint."""
+    """Train in a folder, from the start or from the newest checkpoint."""
     stops = [] if stop_at is None else [StopAt(stop_at)]
     trainer = Trainer(config, folder_at(path, config), callbacks=stops)
     for stop in stops:
@@ -88,7 +88,7 @@ def train(config: RunConfig, path: Path, stop_at: int | None = None, resume: boo
 
 
 def skip_evaluation(patch: pytest.MonkeyPatch) -> None:
-    """Let evaluations cost nothing, where they are not the point."""
+    """Replace evaluations by constants, in tests about something else."""
     found = laps.Evaluation(
         "x", "track-01", "random", 0, 1, 0, 0.0, None, None, None, None, None, None, None, None, 0.0
     )
@@ -107,7 +107,7 @@ def tensors(path: Path) -> dict[str, bytes]:
 
 
 def metrics(folder: RunFolder) -> Any:
-    """The document of the metrics, less its times."""
+    """The metrics document without its times."""
     content = json.loads(folder.metrics.read_text())["training_metrics"]
     for point in content["time_series"]:
         del point["timestamp"]
@@ -115,7 +115,7 @@ def metrics(folder: RunFolder) -> Any:
 
 
 def read_events(path: Path) -> dict[str, list[tuple[int, float]]]:
-    """What TensorBoard sees of a run, less what depends on the clock."""
+    """The TensorBoard scalars of a run that do not depend on the clock."""
     events = EventAccumulator(str(path / "tensorboard"), {"scalars": 0}).Reload()
     return {
         name: [(event.step, event.value) for event in events.Scalars(name)]
@@ -125,7 +125,7 @@ def read_events(path: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def results(folder: RunFolder) -> Any:
-    """The document of the results, less its times and the checkpoints, of which a stop adds one."""
+    """The results document without its times and its checkpoints (a stop adds one)."""
     content = json.loads(folder.results.read_text())["experiment_results"]
     for name in ("start_time", "end_time"):
         del content["metadata"][name]
@@ -134,10 +134,11 @@ def results(folder: RunFolder) -> Any:
 
 
 def assert_same_run(one: Path, other: Path, config: RunConfig) -> None:
-    """All that does not depend on the clock is equal to the last bit."""
+    """Assert that two runs are bit-identical in everything that does not depend on the clock."""
     first, second = RunFolder(one, config.experiment_id), RunFolder(other, config.experiment_id)
     assert metrics(first) == metrics(second)
     assert results(first) == results(second)
     saved, again = tensors(first.model), tensors(second.model)
     assert saved.keys() == again.keys()
     assert [name for name in saved if saved[name] != again[name]] == []
+    assert read_events(one) == read_events(other)

@@ -1,4 +1,4 @@
-"""Models of real runs, a few hundred steps long, each with the learner that was saved in it."""
+"""Fixtures: models of real runs of a few hundred steps, each with the learner that was saved."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-# Patience with the training of the first test that asks for a model, on a machine that is busy with other things.
+# The first test that needs a model waits for its training, on a machine that may be busy.
 TRAINING_S = 120
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run: its folder, the file of its final model, and the learner as it was when that was written."""
+    """A finished run: its folder, the file of its final model, and the learner at that time."""
 
     config: Any
     folder: Path
@@ -21,7 +21,7 @@ class Trained:
     model: Any
 
     def normalize(self, obs: Any) -> Any:
-        """Observations as the learner's own normalizer hands them on."""
+        """Observations normalized by the learner's own normalizer."""
         normalizer = self.model.get_vec_normalize_env()
         return obs if normalizer is None else normalizer.normalize_obs(obs)
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Trained]:
-    """Trains a run of these settings, saved at its end and nowhere else."""
+    """Trains a run with these settings that is saved only at its end."""
     from hotlap.training import trainer
     from hotlap.training.checkpoint import CheckpointConfig
     from hotlap.training.run_config import EvaluationSettings, RunConfig
@@ -45,8 +45,8 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
         folder = create_run(config, str(tmp_path_factory.mktemp("run")), overwrite=False)
         built = []
         with pytest.MonkeyPatch.context() as patch:
-            build = trainer.build_model
-            patch.setattr(trainer, "build_model", lambda *given: built.append(build(*given)) or built[0])
+            build = trainer.build_learner
+            patch.setattr(trainer, "build_learner", lambda *given: built.append(build(*given)) or built[0])
             trainer.Trainer(config, folder).run()
         return Trained(config, folder.path, folder.model, built[0])
 
@@ -55,9 +55,10 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 
 @pytest.fixture(scope="session")
 def cartpole(train: Callable[..., Trained]) -> Trained:
-    """PPO with a normalizer and choices for actions."""
+    """PPO with a normalizer and discrete actions."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.training.run_config import NormalizeSettings, PPOSettings
+    from hotlap.training.hyperparameters import PPOSettings
+    from hotlap.training.run_config import NormalizeSettings
 
     return train(
         env="CartPole-v1",
@@ -71,9 +72,10 @@ def cartpole(train: Callable[..., Trained]) -> Trained:
 
 @pytest.fixture(scope="session")
 def racer(train: Callable[..., Trained]) -> Trained:
-    """PPO on the racer with all that a driver must do as in training: normalizer, action repeat, stack, waves."""
+    """PPO on the racer with normalizer, action repeat, stack and Fourier features."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.training.run_config import NormalizeSettings, PPOSettings, RacerOptions
+    from hotlap.training.hyperparameters import PPOSettings
+    from hotlap.training.run_config import NormalizeSettings, RacerOptions
 
     return train(
         steps=512,
@@ -89,9 +91,10 @@ def racer(train: Callable[..., Trained]) -> Trained:
 
 @pytest.fixture(scope="session")
 def soft_racer(train: Callable[..., Trained]) -> Trained:
-    """SAC on the racer, as plain as can be."""
+    """SAC on the racer with default options."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.training.run_config import RacerOptions, SACSettings
+    from hotlap.training.hyperparameters import SACSettings
+    from hotlap.training.run_config import RacerOptions
 
     return train(
         algo="sac",
@@ -105,6 +108,6 @@ def soft_racer(train: Callable[..., Trained]) -> Trained:
 
 @pytest.fixture(params=["racer", "soft_racer"])
 def any_racer(request: pytest.FixtureRequest) -> Trained:
-    """One and then the other."""
+    """Each of the two models of the racer."""
     found: Trained = request.getfixturevalue(request.param)
     return found

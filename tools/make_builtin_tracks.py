@@ -1,4 +1,4 @@
-"""Draws the built-in tracks from hand-placed corners, and writes the frozen set of generated ones."""
+"""Write the shipped track files: the built-in tracks from hand-placed corners, and the generated frozen split."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,15 +7,15 @@ import numpy as np
 
 import hotlap.tracks
 from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.centreline_file import write_centreline
 from hotlap.tracks.clothoid_path import PolygonCorner, round_corners, to_millimetres
-from hotlap.tracks.files import write_centreline
 from hotlap.tracks.generator import LINE_AT, SPACING_M, TEST_SEEDS, TRAIN_SEEDS, generate
 
 DATA = Path(hotlap.tracks.__file__).parent / "data"
 
 
-class Drawing(NamedTuple):
-    """A track on the drawing board; `scale` moves the corners apart and leaves their radii alone."""
+class TrackLayout(NamedTuple):
+    """A hand-placed layout; `scale` multiplies the corners' positions but not their radii."""
 
     name: str
     scale: float
@@ -23,9 +23,9 @@ class Drawing(NamedTuple):
     corners: tuple[tuple[float, float, float], ...]  # x_m, y_m, radius_m
 
 
-DRAWINGS = {
+LAYOUTS = {
     # Clockwise: a fast sweeper off the straight, a right-left chicane, a hairpin, and a run back through two bends.
-    "track-01": Drawing(
+    "track-01": TrackLayout(
         name="Lantern Bay",
         scale=1.0,
         half_width_m=5.75,
@@ -40,7 +40,7 @@ DRAWINGS = {
         ),
     ),
     # Anticlockwise: two long straights, sweepers taken flat out or nearly, one slow chicane.
-    "track-02": Drawing(
+    "track-02": TrackLayout(
         name="Kestrel Aerodrome",
         scale=0.93,
         half_width_m=6.5,
@@ -57,7 +57,7 @@ DRAWINGS = {
         ),
     ),
     # Clockwise in all, but nearly every corner turns the other way than the one before.
-    "track-03": Drawing(
+    "track-03": TrackLayout(
         name="Thornback Ridge",
         scale=1.05,
         half_width_m=4.75,
@@ -81,21 +81,19 @@ DRAWINGS = {
 }
 
 
-def draw(drawing: Drawing) -> Centreline:
-    """The drawing as a centreline, with the start line on its longest straight."""
-    path = round_corners(
-        [PolygonCorner(x * drawing.scale, y * drawing.scale, radius) for x, y, radius in drawing.corners]
-    )
+def make_centreline(layout: TrackLayout) -> Centreline:
+    """The layout as a centreline, with the start line on its longest straight."""
+    path = round_corners([PolygonCorner(x * layout.scale, y * layout.scale, radius) for x, y, radius in layout.corners])
     x, y = path.sample(path.point_on_longest_straight(LINE_AT), SPACING_M)
-    width = np.full(len(x), drawing.half_width_m)
+    width = np.full(len(x), layout.half_width_m)
     return Centreline(to_millimetres(x - x[0]), to_millimetres(y - y[0]), to_millimetres(width), to_millimetres(width))
 
 
 def main() -> None:
     """Write every shipped track file."""
     (DATA / "generated").mkdir(parents=True, exist_ok=True)
-    for track_id, drawing in DRAWINGS.items():
-        write_centreline(DATA / f"{track_id}.csv", draw(drawing))
+    for track_id, layout in LAYOUTS.items():
+        write_centreline(DATA / f"{track_id}.csv", make_centreline(layout))
     for seed in (*TRAIN_SEEDS, *TEST_SEEDS):
         write_centreline(DATA / "generated" / f"{seed:05d}.csv", generate(seed))
 

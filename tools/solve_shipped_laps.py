@@ -1,6 +1,7 @@
 """Solve the optimal laps that ship with the package: the built-in tracks and the frozen split.
 
-Run it after a change of physics or of shipped tracks. Laps that still fit are left alone, so a broken-off run goes on.
+Run it after a change of the physics or of the shipped tracks. Laps that are still valid are skipped, so an interrupted
+run can be continued.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-# One solver a process, one thread a solver: the linear algebra is too small to share.
+# One solver per process and one thread per solver: the matrices are too small for more threads.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -18,16 +19,16 @@ SHIPPED = Path(__file__).resolve().parent.parent / "src" / "hotlap" / "optimal" 
 
 
 def solve(track_id: str, folder: Path) -> str:
-    """Solve one track into `folder`; a line that says how it went."""
+    """Solve one track into `folder`; returns a line that reports the result."""
     from hotlap.errors import OptimalError
-    from hotlap.optimal.reference import keep_reference, solve_reference
+    from hotlap.optimal.reference import save_reference, solve_reference
     from hotlap.tracks.registry import load_track
 
     began = time.perf_counter()
     try:
         track = load_track(track_id)
         found = solve_reference(track)
-        keep_reference(track, found, folder)
+        save_reference(track, found, folder)
     except OptimalError as error:
         return f"{track_id}: FAILED: {error}"
     return (
@@ -38,7 +39,7 @@ def solve(track_id: str, folder: Path) -> str:
 
 
 def replay(track_id: str) -> str:
-    """Let the optimal driver drive one track; a line that says how near it came."""
+    """Drive one track with the optimal driver; returns a line that reports the gap to the optimum."""
     from hotlap.drivers.optimal_follower import OptimalDriver
     from hotlap.errors import HotlapError
     from hotlap.evaluation.evaluate import evaluate
@@ -63,7 +64,7 @@ def main() -> int:
     parser.add_argument("tracks", nargs="*", help="track ids; all shipped ones if none are given")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=SHIPPED)
-    parser.add_argument("--replay", action="store_true", help="drive the known laps instead of solving")
+    parser.add_argument("--replay", action="store_true", help="drive the solved laps instead of solving")
     args = parser.parse_args()
 
     from hotlap.optimal.reference import find_reference

@@ -5,12 +5,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import { connect } from "node:net";
 
-const [FIRST_RAY, AHEAD, LAST_RAY, SPEED] = [0, 4, 8, 9]; // of the observation: rays from right to left, then the speed
+const [FIRST_RAY, AHEAD, LAST_RAY, SPEED] = [0, 4, 8, 9]; // indices of the observation: rays from right to left, then speed
 const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]; // kinds of WebSocket frames
 
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
-// Steer to the roomier side, and be as fast as there is room ahead.
+// Steer to the side with more room; the more room ahead, the faster.
 function drive(observation) {
   let lean = 0;
   for (const side of [1, 2, 3]) lean += observation[FIRST_RAY + side] - observation[LAST_RAY - side];
@@ -19,12 +19,12 @@ function drive(observation) {
   return [clamp(2 * lean, -1, 1), clamp(3 * margin, 0, 1), clamp(-4 * margin, 0, 1)]; // steer, throttle, brake
 }
 
-// One connection is one world: every request gets one reply. With a global `WebSocket` (Node 22, browsers, Deno) use that
-// instead; this is the little of the WebSocket protocol that a client of the bridge needs.
+// One connection drives one car; every request gets one reply. With a global `WebSocket` (Node 22, browsers, Deno) use that
+// instead; this is the part of the WebSocket protocol that a client of the bridge needs.
 class Bridge {
   #socket;
   #bytes = Buffer.alloc(0);
-  #waiting = null; // how to settle the request under way
+  #waiting = null; // resolves or rejects the pending request
   #isOpen = false;
   #key = randomBytes(16).toString("base64");
 
@@ -40,7 +40,7 @@ class Bridge {
     );
     bridge.#socket.on("data", (bytes) => bridge.#read(bytes));
     bridge.#socket.on("error", (error) => bridge.#fail(`no bridge at ${url} (${error.code}): start one with hotlap bridge`));
-    bridge.#socket.on("close", () => bridge.#fail("the bridge hung up"));
+    bridge.#socket.on("close", () => bridge.#fail("the bridge closed the connection"));
     return bridge.#reply();
   }
 
@@ -65,7 +65,7 @@ class Bridge {
     this.#waiting = null;
   }
 
-  // A client masks what it sends; lengths from 126 on take two more bytes, from 65,536 on eight.
+  // A client must mask its frames; a length of 126 or more takes two extra bytes, one of 65,536 or more takes eight.
   #send(kind, payload) {
     const mask = randomBytes(4);
     const isLong = payload.length >= 126;
@@ -80,15 +80,15 @@ class Bridge {
 
   #read(bytes) {
     this.#bytes = Buffer.concat([this.#bytes, bytes]);
-    if (!this.#isOpen && !this.#shakeHands()) return;
+    if (!this.#isOpen && !this.#finishHandshake()) return;
     for (let frame = this.#nextFrame(); frame; frame = this.#nextFrame()) {
       if (frame.kind === PING) this.#send(PONG, frame.payload);
-      if (frame.kind === CLOSE) this.#fail("the bridge said goodbye");
+      if (frame.kind === CLOSE) this.#fail("the bridge closed the connection");
       if (frame.kind === TEXT) this.#waiting?.resolve(frame.payload.toString());
     }
   }
 
-  #shakeHands() {
+  #finishHandshake() {
     const end = this.#bytes.indexOf("\r\n\r\n");
     if (end < 0) return false;
     const answer = this.#bytes.subarray(0, end).toString();
@@ -96,7 +96,7 @@ class Bridge {
     const accept = createHash("sha1").update(`${this.#key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
     this.#isOpen = answer.startsWith("HTTP/1.1 101") && answer.includes(accept);
     if (this.#isOpen) this.#waiting.resolve(this);
-    else this.#fail(`not let in: ${answer.split("\r\n")[0]}`);
+    else this.#fail(`connection refused: ${answer.split("\r\n")[0]}`);
     return this.#isOpen;
   }
 
@@ -126,7 +126,7 @@ async function main(url) {
     reply = await bridge.ask({ type: "step", action: drive(reply.observation) });
     total += reply.reward;
     done = reply.terminated || reply.truncated;
-    lapTime = reply.info.lapTime; // there only on the step that ends a lap
+    lapTime = reply.info.lapTime; // present only on the step that ends a lap
   }
   await bridge.ask({ type: "close" });
   bridge.close();

@@ -1,4 +1,4 @@
-"""Drive a lap over the bridge, without Hotlap: all this needs is `pip install websocket-client`.
+"""Drive a lap over the bridge without Hotlap; needs only `pip install websocket-client`.
 
 Start a bridge with `hotlap bridge`, then: python drive.py [ws://127.0.0.1:9876]
 """
@@ -8,16 +8,16 @@ import sys
 
 import websocket
 
-FIRST_RAY, AHEAD, LAST_RAY, SPEED = 0, 4, 8, 9  # of the observation: rays from right to left, then the speed
+FIRST_RAY, AHEAD, LAST_RAY, SPEED = 0, 4, 8, 9  # indices of the observation: rays from right to left, then speed
 
 
 def clamp(value, low, high):
-    """`value`, or the nearer end of the range."""
+    """`value` limited to the range from `low` to `high`."""
     return max(low, min(high, value))
 
 
 def drive(observation):
-    """Steer to the roomier side, and be as fast as there is room ahead."""
+    """Steer to the side with more room; the more room ahead, the faster."""
     lean = 0.0
     for side in (1, 2, 3):
         lean += observation[FIRST_RAY + side] - observation[LAST_RAY - side]
@@ -27,7 +27,7 @@ def drive(observation):
 
 
 class Bridge:
-    """One connection is one world: every request gets one reply."""
+    """One connection drives one car; every request gets one reply."""
 
     def __init__(self, url):
         self.socket = websocket.create_connection(url, timeout=10)
@@ -55,7 +55,7 @@ def main(url):
         reply = bridge.ask(type="step", action=drive(reply["observation"]))
         total += reply["reward"]
         done = reply["terminated"] or reply["truncated"]
-        lap_time = reply["info"].get("lapTime")  # there only on the step that ends a lap
+        lap_time = reply["info"].get("lapTime")  # present only on the step that ends a lap
     bridge.ask(type="close")
     bridge.socket.close()
     if lap_time is None:

@@ -1,6 +1,6 @@
-"""Hotlap: teach a car to race, and know how good it is.
+"""Hotlap: teach a car to race, and measure how good it is.
 
-Importing the package registers its environments with Gymnasium and loads nothing heavy; the simulator is compiled, or
+Importing the package registers its environments with Gymnasium and loads nothing heavy. The simulator is compiled, or
 loaded from its cache, when the first environment is made.
 """
 
@@ -39,7 +39,7 @@ register_environments()
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used."""
+    """Import a public name on first use."""
     if name not in _LAZY:
         raise AttributeError(f"module 'hotlap' has no attribute {name!r}")
     from importlib import import_module
@@ -48,5 +48,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not."""
+    """The public names, imported or not."""
     return sorted(__all__)

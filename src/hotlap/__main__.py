@@ -1,4 +1,4 @@
-"""`python -m hotlap` is `hotlap`."""
+"""`python -m hotlap`: the same as the command `hotlap`."""
 
 from hotlap.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and stay so through a power cut."""
+"""Files that appear whole or not at all, even after a crash or a power cut."""
 
 import os
 import threading
@@ -11,14 +11,14 @@ from hotlap.errors import OutputFileError
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file such that a reader sees the old one, if any, or the whole new one."""
+    """Write a file so that a reader sees either the old content, if any, or all of the new."""
     with atomic_write(path) as file:
         file.write(content)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A file to write into, which takes the place of `path` when the block ends well and vanishes when not."""
+    """A draft to write into; it replaces `path` when the block succeeds and is deleted when it raises."""
     if not path.name or path.is_dir():
         raise OutputFileError(f"{path}: cannot be written, this is a folder. Name a file in it.")
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
@@ -30,7 +30,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         draft.replace(path)
     except OSError as error:
         raise OutputFileError(
-            f"{path}: cannot be written ({error.strerror or error}). Free some room or choose another place."
+            f"{path}: cannot be written ({error.strerror or error}). Free some space or choose another path."
         ) from None
     finally:
         with suppress(OSError, ValueError):
@@ -40,14 +40,14 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 def _opened(draft: Path) -> BinaryIO:
     try:
-        draft.unlink(missing_ok=True)  # left by a process that was killed and had our number
+        draft.unlink(missing_ok=True)  # left by a killed process that had our process id
         return draft.open("xb")
     except ValueError as error:  # a name with a NUL in it
         raise OSError(str(error)) from None
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name last, where the system can: Windows opens no folders."""
+    """Flush the new name to disk where the system can; Windows cannot open folders."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

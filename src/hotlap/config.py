@@ -1,7 +1,8 @@
-"""Strict loading of settings: JSON or TOML into frozen dataclasses; what is unknown, mistyped or not finite is refused.
+"""Settings: frozen dataclasses with documented ranges, and strict loading of them from JSON and TOML.
 
-The environment's settings are written in camelCase (`maxSteps`) in files and in snake_case (`max_steps`) in Python; a
-run's settings are in snake_case in both.
+Unknown keys, wrong types and numbers that are not finite are errors. The environment's settings are written in
+camelCase (`maxSteps`) in files and in snake_case (`max_steps`) in Python; a run's settings are in snake_case in both.
+Loading is hand-made for its error messages, which name the key as the file spells it and suggest the one meant.
 """
 
 import dataclasses
@@ -9,7 +10,6 @@ import difflib
 import importlib
 import json
 import math
-import re
 import sys
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -24,8 +24,6 @@ Spelling = Callable[[str], str]
 
 MAX_CONFIG_BYTES = 1 << 20
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-
 
 def camel_case(name: str) -> str:
     """`max_steps` as files write it: `maxSteps`."""
@@ -34,7 +32,7 @@ def camel_case(name: str) -> str:
 
 
 def snake_case(name: str) -> str:
-    """`max_steps` as Python writes it."""
+    """`max_steps` as Python writes it: unchanged."""
     return name
 
 
@@ -44,7 +42,7 @@ def load_settings(
     where: str = "config",
     spelling: Spelling = camel_case,
 ) -> T:
-    """Settings of dataclass `kind` from a mapping, a JSON or TOML file, or nothing (all defaults)."""
+    """Settings of dataclass `kind` from a mapping, a JSON or TOML file, or None (all defaults)."""
     if source is None:
         return kind()
     if isinstance(source, kind):
@@ -60,7 +58,7 @@ def read_mapping(path: Path) -> Mapping[str, Any]:
     """The top-level table of a JSON or TOML file."""
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; that is no settings file.")
+            raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; that is not a settings file.")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputFileError(f"{path}: no such settings file. Check the path.") from None
@@ -76,7 +74,7 @@ def read_mapping(path: Path) -> Mapping[str, Any]:
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
-    # Python 3.10 has no tomllib; there the package `tomli` is the same.
+    # Python 3.10 has no tomllib; the package `tomli` is the same parser.
     parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     return dict(parser.loads(text))
 
@@ -108,13 +106,13 @@ def _convert(hint: Any, value: Any, where: str, spelling: Spelling) -> Any:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} must be an object, got {value!r:.40}.")
         return build(hint, value, where, spelling)  # type: ignore[arg-type]
-    if origin in (Union, UnionType):  # `float | None`: files leave a key out rather than say none
+    if origin in (Union, UnionType):  # `float | None`
         (inner,) = (argument for argument in arguments if argument is not NoneType)
         return None if value is None else _convert(inner, value, where, spelling)
     if origin is tuple:  # `tuple[int, ...]`
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{where} must be a list, got {value!r:.40}.")
-        return tuple(_convert(arguments[0], item, f"{where}[{place}]", spelling) for place, item in enumerate(value))
+        return tuple(_convert(arguments[0], item, f"{where}[{index}]", spelling) for index, item in enumerate(value))
     if origin is not None and set(map(type, arguments)) == {str}:  # Literal["a", "b"]
         if value not in arguments:
             raise ConfigError(f"{where} must be one of {', '.join(map(repr, arguments))}, got {value!r:.40}.")
@@ -144,7 +142,7 @@ def _number(value: Any, where: str) -> float:
 
 
 def as_plain(settings: Any) -> dict[str, Any]:
-    """A settings dataclass as plain data in snake_case: lists for tuples, nothing for None."""
+    """A settings dataclass as plain data in snake_case: tuples become lists, fields that are None are left out."""
     plain: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
@@ -155,41 +153,48 @@ def as_plain(settings: Any) -> dict[str, Any]:
     return plain
 
 
-def to_toml(data: Mapping[str, Any]) -> str:
-    """Plain data as TOML: a table's own values first, then its tables."""
-    return "\n".join(_toml_lines(data, ())).strip("\n") + "\n"
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The values that a number may have: from `low`, itself included unless told otherwise, to `high`."""
+
+    low: float
+    high: float = math.inf
+    excludes_low: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high and not (self.excludes_low and value == self.low)
+
+    def __str__(self) -> str:
+        if self.excludes_low:
+            return f"more than {self.low}"
+        return f"{self.low} or more" if math.isinf(self.high) else f"from {self.low} to {self.high}"
 
 
-def _toml_lines(data: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
-    lines = [
-        f"{_toml_key(key)} = {_toml_value(value)}" for key, value in data.items() if not isinstance(value, Mapping)
-    ]
-    if place and (lines or not data):
-        lines.insert(0, f"[{'.'.join(map(_toml_key, place))}]")
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            lines += ["", *_toml_lines(value, (*place, key))]
-    return lines
+POSITIVE = Range(0, excludes_low=True)
+NOT_NEGATIVE = Range(0)
+FRACTION = Range(0, 1)
 
 
-def _toml_key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _toml_string(key)
+def setting(default: Any, meaning: str, allowed: Range | None = None) -> Any:
+    """A dataclass field with its meaning and the range of its values, each declared here only.
+
+    `check_ranges` enforces the range; the documentation prints both. A callable default is called for each instance.
+    """
+    metadata = {"meaning": meaning, "allowed": allowed}
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-def _toml_string(text: str) -> str:
-    # A JSON string is a TOML basic string, but for the one control character that JSON lets through.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return _toml_string(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    if isinstance(value, Mapping):  # within a list; elsewhere it is a table
-        return f"{{{', '.join(f'{_toml_key(key)} = {_toml_value(inner)}' for key, inner in value.items())}}}"
-    raise ConfigError(f"a setting of type {type(value).__name__} cannot be written: {value!r:.40}.")
+def check_ranges(settings: Any) -> None:
+    """Refuse a number, alone or in a list, that is outside the range of its field. NaN is outside every range."""
+    for field in dataclasses.fields(settings):
+        allowed, value = field.metadata.get("allowed"), getattr(settings, field.name)
+        if allowed is None or value is None:
+            continue
+        named = [(field.name, value)]
+        if isinstance(value, tuple):
+            named = [(f"{field.name}[{index}]", item) for index, item in enumerate(value)]
+        for name, number in named:
+            if number not in allowed:
+                raise ConfigError(f"{name} must be {allowed}, got {number}.")

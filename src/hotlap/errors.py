@@ -1,84 +1,88 @@
-"""Every exception Hotlap raises on purpose; each is also the built-in a caller would expect."""
+"""Every exception that Hotlap raises on purpose; each also derives from the fitting built-in exception."""
 
 MAX_FOREIGN_MESSAGE = 240  # characters quoted from another library's error
 
 
 class HotlapError(Exception):
-    """Root of all errors a user can cause; the command line prints its text and nothing else."""
+    """Base class of all errors a user can cause; the command line prints only its message."""
 
 
 class ConfigError(HotlapError, ValueError):
-    """A setting that is unknown, of the wrong type, or out of range."""
+    """A setting is unknown, of the wrong type, or out of range."""
 
 
 class ActionError(HotlapError, ValueError):
-    """An action of the wrong shape, or not finite."""
+    """An action has the wrong shape or is not finite."""
 
 
 class StateError(HotlapError, ValueError):
-    """A saved world that does not fit the world it is given to."""
+    """A saved state does not fit the world or run it is restored into."""
 
 
 class TrackError(HotlapError, ValueError):
-    """A track that cannot be driven: a bad file or an impossible shape."""
+    """A track cannot be used: a bad file or an impossible shape."""
 
 
 class UnknownTrackError(TrackError, LookupError):
-    """A track id nobody registered."""
+    """A track id is not registered."""
 
 
 class DriverError(HotlapError, ValueError):
-    """A driver nobody knows."""
+    """A driver is not known."""
 
 
 class InputFileError(HotlapError, FileNotFoundError):
-    """A file that should be there and is not."""
+    """An input file does not exist."""
 
     def __str__(self) -> str:
-        """The plain message: `FileNotFoundError` would quote it."""
+        """The plain message, without the quotes that `FileNotFoundError` adds."""
         return str(self.args[0]) if self.args else ""
 
 
 class OutputFileError(HotlapError, OSError):
-    """A file that could not be written."""
+    """A file could not be written."""
 
     def __str__(self) -> str:
-        """The plain message: `OSError` would quote it."""
+        """The plain message, without the quotes that `OSError` adds."""
         return str(self.args[0]) if self.args else ""
 
 
 class OptimalError(HotlapError, RuntimeError):
-    """An optimal lap that could not be found or trusted."""
+    """An optimal lap could not be found or verified."""
 
 
 class ReportError(HotlapError, ValueError):
-    """A lap and a reference that cannot be compared."""
+    """A lap and a reference cannot be compared."""
 
 
 class ModelError(HotlapError, ValueError):
-    """A model or a run that does not fit what it is to be used for."""
+    """A model or a run's document is damaged or does not fit its intended use."""
 
 
 class TrainingError(HotlapError, RuntimeError):
-    """A training run that cannot begin or go on."""
+    """A training run cannot start or continue."""
+
+
+class CudaError(HotlapError, RuntimeError):
+    """A GPU that cannot be used, or that would not give the CPU's bits."""
 
 
 class ArchiveError(HotlapError, ValueError):
-    """A model or checkpoint file that is damaged, foreign or hostile, or content that such a file cannot hold."""
+    """A model or checkpoint file is damaged, not ours or malicious, or cannot hold the given content."""
 
 
 class BridgeError(HotlapError, RuntimeError):
-    """A bridge that cannot serve, or a request that it refused."""
+    """A bridge cannot serve, or refused a request."""
 
 
 class BridgeConnectionError(BridgeError, ConnectionError):
-    """A bridge that cannot be reached, or whose connection is gone."""
+    """A bridge cannot be reached, or the connection was lost."""
 
 
 class BridgeTimeoutError(BridgeConnectionError, TimeoutError):
-    """A bridge that did not answer in time."""
+    """A bridge did not answer in time."""
 
 
 def one_line(error: Exception) -> str:
-    """The message of another library's error on one line, short enough to stand inside one of ours."""
+    """The message of another library's error, shortened to one line for quoting in ours."""
     return " ".join(str(error).split())[:MAX_FOREIGN_MESSAGE].rstrip(".")

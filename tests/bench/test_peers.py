@@ -1,15 +1,12 @@
-"""Peers: measured where they are, listed as absent with the reason where they are not."""
+"""Peers: measured if installed, otherwise listed as absent with the reason."""
+
+import time
 
 import gymnasium as gym
 import pytest
 
 from hotlap.bench import peers as module
 from hotlap.bench.peers import Peer, measure_peers
-
-NAMES = [
-    "Gymnasium LunarLander-v3", "EnvPool LunarLander-v3", "Gymnasium CarRacing-v3", "EnvPool CarRacing-v3",
-    "highway-env racetrack-v0",
-]  # fmt: skip
 
 
 def fail_with(error: Exception):
@@ -19,11 +16,7 @@ def fail_with(error: Exception):
     return run
 
 
-def test_these_are_the_peers():
-    assert [peer.name for peer in module._PEERS] == NAMES
-
-
-def test_a_peer_that_is_here_is_measured_and_compared(monkeypatch):
+def test_installed_peer_is_measured_and_compared(monkeypatch):
     monkeypatch.setattr(module, "_PEERS", (Peer("half", "note", lambda seconds: 50.0),))
     result = measure_peers(4, 0.1)
     [peer] = result["peers"]
@@ -37,14 +30,15 @@ def test_a_peer_that_is_here_is_measured_and_compared(monkeypatch):
     [ImportError("no module"), gym.error.DependencyNotInstalled("Box2D is\n not installed"), OSError("no such library"),
      RuntimeError("x" * 500), AttributeError()],
 )  # fmt: skip
-def test_a_peer_that_is_not_here_is_listed_with_the_reason(monkeypatch, error):
-    rate, why = module._try(Peer("gone", "", fail_with(error)), 0.1)
+def test_missing_peer_is_listed_with_the_reason(monkeypatch, error):
+    rate, reason = module._try_peer(Peer("missing", "", fail_with(error)), 0.1)
     assert rate is None
-    assert why
-    assert len(why) <= 120
-    assert "\n" not in why
+    assert reason
+    assert len(reason) <= 120
+    assert "\n" not in reason
 
 
-def test_a_gymnasium_peer_is_run_for_the_time_given():
-    rate = module._run_gymnasium("CartPole-v1")(0.2)
-    assert 1_000 < rate < 10_000_000
+def test_gymnasium_peer_is_run_for_the_given_time():
+    begin_s = time.perf_counter()
+    assert module._run_gymnasium("CartPole-v1")(0.2) > 0.0
+    assert time.perf_counter() - begin_s >= 0.2

@@ -1,4 +1,4 @@
-"""Speed: what is measured, in the normal run; how much it is, under `make bench`."""
+"""The simulator's benchmark; how fast it must be is checked under `make bench`."""
 
 import subprocess
 import sys
@@ -10,45 +10,38 @@ from hotlap.bench.simulator import measure_sim
 from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.sim.batch_cpu import MAX_THREADS, default_threads
 
-# A machine's rate swings with what else it does; the best of a few runs says what the code can do.
+# Other load slows a machine down, so the best of a few runs counts.
 TRIES = 3
 
 
-def test_rates_and_costs_fit_together():
+def test_rates_and_times_are_consistent():
     speed = measure_sim(8, 1, "cpu", "track-01", 0.1)
     assert speed.steps_per_sec > 0.0
     assert speed.single_env_steps_per_sec == pytest.approx(1e6 / speed.step_usec)
     assert speed.reset_usec > 0.0
     assert (speed.num_envs, speed.threads, speed.device, speed.track) == (8, 1, "cpu", "track-01")
-
-
-def test_all_cores_unless_told():
     assert measure_sim(2, None, "cpu", "track-01", 0.1).threads == default_threads()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((8, 1, "cuda", "track-01", 0.1), "device must be 'cpu', got 'cuda'"),
+        ((8, 1, "tpu", "track-01", 0.1), "device must be 'cpu' or 'cuda', got 'tpu'"),
         ((8, 1, "cpu", "track-01", 0.0), "seconds must be from"),
         ((8, 1, "cpu", "track-01", float("nan")), "seconds must be from"),
         ((8, 1, "cpu", "track-01", 1e9), "seconds must be from"),
         ((0, 1, "cpu", "track-01", 0.1), "num_envs must be"),
         ((8, 0, "cpu", "track-01", 0.1), "threads must be from 1"),
         ((8, MAX_THREADS + 1, "cpu", "track-01", 0.1), "threads must be from 1"),
+        ((8, 1, "cpu", "nowhere", 0.1), "'nowhere' is not known"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(arguments, words):
-    with pytest.raises(ConfigError, match=words):
+def test_bad_setting_is_an_error(arguments, words):
+    with pytest.raises((ConfigError, UnknownTrackError), match=words):
         measure_sim(*arguments)
 
 
-def test_an_unknown_track_is_refused():
-    with pytest.raises(UnknownTrackError):
-        measure_sim(8, 1, "cpu", "nowhere", 0.1)
-
-
-# --- targets ---
+# --- how fast it must be ---
 
 
 def best_rate(threads: int) -> float:
@@ -56,8 +49,7 @@ def best_rate(threads: int) -> float:
 
 
 @pytest.mark.bench
-@pytest.mark.timeout(60)
-def test_one_thread_steps_more_than_600_000_cars_a_second():
+def test_one_thread_does_600_000_steps_per_second():
     assert best_rate(1) >= 0.6e6
 
 
@@ -69,26 +61,19 @@ def test_two_threads_are_nearly_twice_as_fast():
 
 
 @pytest.mark.bench
-@pytest.mark.timeout(60)
-def test_a_single_environment_steps_more_than_40_000_times_a_second():
+def test_single_environment_does_40_000_steps_per_second_and_resets_as_fast():
     speeds = [measure_sim(1, 1, "cpu", "track-01", 2.0) for _ in range(TRIES)]
     assert max(speed.single_env_steps_per_sec for speed in speeds) >= 40_000
-
-
-@pytest.mark.bench
-@pytest.mark.timeout(60)
-def test_a_reset_costs_no_more_than_a_step():
-    speeds = [measure_sim(1, 1, "cpu", "track-01", 2.0) for _ in range(TRIES)]
     assert min(speed.reset_usec / speed.step_usec for speed in speeds) <= 1.0
 
 
 @pytest.mark.bench
 @pytest.mark.timeout(180)
-def test_it_is_forty_times_as_fast_as_lunar_lander():
+def test_forty_times_as_fast_as_lunar_lander():
     result = measure_peers(1024, 2.0)
     [lander] = [peer for peer in result["peers"] if peer["name"] == "Gymnasium LunarLander-v3"]
     if lander["steps_per_sec"] is None:
-        pytest.skip(f"LunarLander-v3 is not here: {lander['absent']}")
+        pytest.skip(f"LunarLander-v3 is not installed: {lander['absent']}")
     assert lander["hotlap_one_thread_times"] >= 40.0
 
 
@@ -114,8 +99,7 @@ print((psutil.Process().memory_info().rss - before) / 1e6)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
-def test_a_thousand_cars_on_a_hundred_tracks_take_less_than_100_megabytes():
+def test_1024_cars_on_all_training_tracks_need_less_than_100_megabytes():
     pytest.importorskip("psutil")
     answer = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert float(answer.stdout) < 100.0

@@ -1,28 +1,31 @@
-"""The benchmark of learning: what it measures, quickly; whether the figures are good is for `make bench`."""
+"""The training benchmark; how fast it must be is checked under `make bench`."""
 
+import inspect
 import json
 import re
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hotlap.bench import training as speed
+from hotlap.bench import training as benchmark
 from hotlap.bench.training import RolloutClock, measure_training, peak_memory_mb
 from hotlap.errors import ConfigError
 from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.run_config import PPOSettings
+from hotlap.training.hyperparameters import PPOSettings
 from tiny_runs import folder_at, tiny_config
 
 TINY = PPOSettings(n_steps=8, batch_size=16, n_epochs=1)
 
 
-class Ticking:
-    """A clock that shows the times it is given."""
+class FakeTime:
+    """A clock that returns the given times."""
 
     def __init__(self, *times_s):
         self.times_s = iter(times_s)
@@ -31,36 +34,36 @@ class Ticking:
         return next(self.times_s)
 
 
-def test_a_rollout_lasts_until_the_next_one_begins_and_the_first_does_not_count(monkeypatch):
-    monkeypatch.setattr(speed, "time", Ticking(0.0, 100.0, 101.0, 105.0, 107.0))
+def test_rollout_ends_when_the_next_starts_and_the_first_is_not_counted(monkeypatch):
+    monkeypatch.setattr(benchmark, "time", FakeTime(0.0, 100.0, 101.0, 105.0, 107.0))
     clock = RolloutClock(3)
-    has_gone_on = []
+    is_continued = []
     for _ in range(5):
         clock._on_rollout_start()
-        has_gone_on.append(clock._on_step())
-    assert has_gone_on == [True, True, True, True, False]
+        is_continued.append(clock._on_step())
+    assert is_continued == [True, True, True, True, False]
     assert clock.rollout_s == 2.0  # the median of 1, 4 and 2
 
 
-def test_rates_are_decisions_over_the_time_of_a_rollout(monkeypatch):
-    monkeypatch.setattr(speed, "_batched_rollout_s", lambda config, rollouts: 0.5)
-    monkeypatch.setattr(speed, "_single_rollout_s", lambda track, settings, rollouts: 4.0)
+def test_rates_are_decisions_per_rollout_time(monkeypatch):
+    monkeypatch.setattr(benchmark, "_batched_rollout_s", lambda config, rollouts: 0.5)
+    monkeypatch.setattr(benchmark, "_single_rollout_s", lambda track, settings, rollouts: 4.0)
     found = measure_training(512, 2, 2, "track-01")
     assert found.decisions_per_sec == 512 * 64 / 0.5
     assert found.single_decisions_per_sec == 2048 / 4.0
     assert found.ratio == 128.0
 
 
-def test_a_small_measurement_goes_through_a_whole_run_and_says_its_settings(monkeypatch):
+def test_measurement_is_a_complete_run_and_reports_its_settings(monkeypatch):
     seen = []
 
-    class Watching(speed.Trainer):
+    class Watching(benchmark.Trainer):
         def __init__(self, config, folder, callbacks):
             seen.append((config, folder.path))
             super().__init__(config, folder, callbacks=callbacks)
 
-    monkeypatch.setattr(speed, "Trainer", Watching)
-    found = measure_training(4, 2, 1, "track-02", TINY, TINY).as_dict()
+    monkeypatch.setattr(benchmark, "Trainer", Watching)
+    found = asdict(measure_training(4, 2, 1, "track-02", TINY, TINY))
     assert set(found) == {
         "decisions_per_sec", "single_decisions_per_sec", "ratio", "peak_memory_mb", "num_envs", "rollouts",
         "single_rollouts", "track", "net_arch", "torch_threads", "ppo", "single_ppo",
@@ -68,39 +71,39 @@ def test_a_small_measurement_goes_through_a_whole_run_and_says_its_settings(monk
     assert (found["num_envs"], found["rollouts"], found["single_rollouts"], found["track"]) == (4, 2, 1, "track-02")
     assert (found["ppo"]["n_steps"], found["single_ppo"]["batch_size"]) == (8, 16)
     assert found["decisions_per_sec"] > 0.0
-    [(config, place)] = seen
+    [(config, path)] = seen
     assert config.is_racer
     assert (config.normalize.obs, config.normalize.reward, config.racer.action_repeat) == (True, True, 1)
-    assert not place.exists()
+    assert not path.exists()
 
 
-def test_the_settings_are_those_of_the_comparison():
-    assert (speed.BATCHED.n_steps, speed.BATCHED.batch_size, speed.BATCHED.n_epochs) == (64, 4096, 4)
-    assert (speed.SINGLE.n_steps, speed.SINGLE.batch_size, speed.SINGLE.n_epochs) == (2048, 64, 10)
-    assert speed.NET_ARCH == (64, 64)
+def test_single_settings_are_the_defaults_of_stable_baselines3():
+    defaults = {name: one.default for name, one in inspect.signature(PPO).parameters.items()}
+    for name in ("n_steps", "batch_size", "n_epochs"):
+        assert getattr(benchmark.SINGLE, name) == defaults[name]
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the oracle is Linux's own account")
-def test_memory_is_told_in_megabytes():
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="compares with Linux's /proc")
+def test_peak_memory_is_in_megabytes():
     [largest_kb] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert peak_memory_mb() == pytest.approx(int(largest_kb) / 1024, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["rollouts", "single_rollouts"])
 @pytest.mark.parametrize("value", [0, -1, 10**9])
-def test_how_much_is_measured_is_checked(name, value):
+def test_number_of_rollouts_is_checked(name, value):
     arguments = {"rollouts": 1, "single_rollouts": 1, name: value}
     with pytest.raises(ConfigError, match=f"{name} must be from 1 to"):
         measure_training(4, track_id="track-01", **arguments)
 
 
-# --- what must hold on a quiet machine ---
+# --- how fast it must be, on an idle machine ---
 
 
 @pytest.mark.bench
 @pytest.mark.timeout(600)
-def test_many_cars_are_learned_with_fast_and_in_little_memory():
-    """In a process of its own, as people measure it: how threads wait is settled when torch is first loaded."""
+def test_training_is_fast_and_needs_little_memory():
+    """In its own process, as a user runs it: torch fixes its threads' waiting policy when it is first loaded."""
     command = [sys.executable, "-m", "hotlap", "bench", "train", "--json"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(answer.stdout.splitlines()[-1])
@@ -112,7 +115,7 @@ def test_many_cars_are_learned_with_fast_and_in_little_memory():
 
 @pytest.mark.bench
 @pytest.mark.timeout(600)
-def test_metrics_and_checkpoints_cost_next_to_nothing(tmp_path, monkeypatch):
+def test_metrics_and_checkpoints_take_little_time(tmp_path, monkeypatch):
     spent_s, saves_s = [0.0], []
 
     def timing(owner, name, note):
@@ -131,8 +134,8 @@ def test_metrics_and_checkpoints_cost_next_to_nothing(tmp_path, monkeypatch):
         timing(MetricsCallback, name, lambda passed_s: spent_s.__setitem__(0, spent_s[0] + passed_s))
     timing(CheckpointManager, "save", saves_s.append)
 
-    class Whole(BaseCallback):
-        """From the first rollout's end, so that compiling does not count in the collector's favour."""
+    class Stopwatch(BaseCallback):
+        """Measures from the end of the first rollout, which includes compilation."""
 
         def _on_rollout_end(self):
             if not hasattr(self, "begin_s"):
@@ -142,7 +145,7 @@ def test_metrics_and_checkpoints_cost_next_to_nothing(tmp_path, monkeypatch):
             self.now_s = time.perf_counter()
             return True
 
-    whole = Whole()
+    stopwatch = Stopwatch()
     config = tiny_config(
         num_envs=512,
         steps=20 * 512 * 64,
@@ -152,8 +155,8 @@ def test_metrics_and_checkpoints_cost_next_to_nothing(tmp_path, monkeypatch):
         racer={"config": {"episode": {"start": "random"}}},
         checkpoint={"interval": 100_000},
     )
-    speed.Trainer(config, folder_at(tmp_path, config), callbacks=[whole]).run()
-    share = spent_s[0] / (whole.now_s - whole.begin_s)
-    print(f"collector: {100 * share:.2f} % of the time; a checkpoint: {max(saves_s):.3f} s at most")
+    benchmark.Trainer(config, folder_at(tmp_path, config), callbacks=[stopwatch]).run()
+    share = spent_s[0] / (stopwatch.now_s - stopwatch.begin_s)
+    print(f"collector: {100 * share:.2f} % of the time; slowest checkpoint: {max(saves_s):.3f} s")
     assert share < 0.01
     assert max(saves_s) < 1.0

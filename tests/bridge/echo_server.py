@@ -1,6 +1,6 @@
-"""A WebSocket server that does no work: it answers every message with the same text. `python echo_server.py TEXT`.
+"""A WebSocket server that answers every message with the same text: `python echo_server.py TEXT`.
 
-What a client reaches with it is what it would reach with a bridge whose steps took no time.
+Its speed is that of a bridge whose steps take no time.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from picows import WSListener, WSMsgType, ws_create_server
 from hotlap.bridge.server import new_event_loop
 
 
-class Parrot(WSListener):
+class EchoListener(WSListener):
     def __init__(self, text: bytes) -> None:
         self._text = text
 
@@ -23,7 +23,7 @@ class Parrot(WSListener):
 
 
 async def serve(text: bytes) -> None:
-    server = await ws_create_server(lambda request: Parrot(text), "127.0.0.1", 0, use_aiofastnet=False)
+    server = await ws_create_server(lambda request: EchoListener(text), "127.0.0.1", 0, use_aiofastnet=False)
     print(f"[bridge] listening on ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""A seeded source of messages that no friendly client would send, with good ones among them."""
+"""A seeded generator of invalid and hostile messages, with valid ones among them."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import numpy as np
 
 from hotlap.bridge.protocol import Frame
 
-GOOD = [
+VALID = [
     {"type": "hello"},
     {"type": "hello", "binary": True},
     {"type": "reset"},
@@ -17,8 +17,12 @@ GOOD = [
     {"type": "step", "action": [[0.1, 1.0, 0.0]] * 3},
     {"type": "close"},
 ]
+UNKNOWN_TYPES = ["", "jump", "RESET", "__init__", "step ", "x" * 5000, "\u0000"]
 ODD_NUMBERS = ["NaN", "-NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308", "1e-400", "-0", "0x10", "1_0", "01",
                "9" * 400, "1." + "3" * 2000, "-1", "2.5", "1e", "+1", ".5", "18446744073709551616"]  # fmt: skip
+PATTERNS = ['{"type":"step","action":[%s,0,0]}', '{"type":"step","action":[0,0,%s]}', '{"type":"reset","seed":%s}',
+            '{"type":"reset","numEnvs":%s}', '{"type":"reset","config":{"weights":{"progress":%s}}}',
+            '{"type":"reset","config":{"episode":{"maxSteps":%s}}}', '{"type":%s}', "%s"]  # fmt: skip
 ODD_VALUES: list[Any] = [None, True, [], {}, "", "a", 0, -1, 1.5, 2**70, [None], [[]], [[[]]], {"a": {}}, "\ud800",
                          "\0", "x" * 300, [0] * 300, [[0, 0]] * 5]  # fmt: skip
 PATHS = ["../track-01", "/etc/passwd", "..\\..\\x", "track-01/../track-02", "file:///etc/passwd", "C:\\x", "~/.ssh/id",
@@ -30,11 +34,23 @@ CONFIGS: list[Any] = ["ai-config.json", "/etc/passwd", 5, [], [{}], True, {"weig
 
 
 def messages(seed: int, count: int) -> Iterator[Frame]:
-    """`count` messages, a function of `seed`."""
+    """Yield `count` messages, determined by `seed`."""
     rng = np.random.default_rng(seed)
-    makers = [_good, _broken, _deep, _number, _wrong_type, _path, _config, _noise, _binary, _oversized, _unknown]
-    shares = np.array([8, 6, 1, 6, 8, 3, 5, 3, 3, 0.1, 3])
-    for kind in rng.choice(len(makers), count, p=shares / shares.sum()):
+    makers, shares = zip(
+        (_valid, 8.0),
+        (_broken, 6.0),
+        (_deep, 1.0),
+        (_number, 6.0),
+        (_wrong_type, 8.0),
+        (lambda rng: _text({"type": "reset", "trackId": _pick(rng, PATHS)}), 3.0),
+        (lambda rng: _text({"type": "reset", "config": _pick(rng, CONFIGS)}), 5.0),
+        (lambda rng: _text({"type": _pick(rng, UNKNOWN_TYPES)}), 3.0),
+        (lambda rng: Frame(rng.bytes(int(rng.integers(0, 200)))), 3.0),  # noise
+        (lambda rng: Frame(rng.bytes(_pick(rng, [0, 1, 11, 12, 13, 36, 4096])), is_binary=True), 3.0),
+        (lambda rng: Frame(b'{"type":"reset","x":"%s"}' % (b"x" * _pick(rng, [65_536, 100_000, 2_000_000]))), 0.1),
+        strict=True,
+    )
+    for kind in rng.choice(len(makers), count, p=np.array(shares) / sum(shares)):
         yield makers[kind](rng)
 
 
@@ -46,13 +62,13 @@ def _text(value: Any) -> Frame:
     return Frame(json.dumps(value).encode())
 
 
-def _good(rng: np.random.Generator) -> Frame:
-    return _text(_pick(rng, GOOD))
+def _valid(rng: np.random.Generator) -> Frame:
+    return _text(_pick(rng, VALID))
 
 
 def _broken(rng: np.random.Generator) -> Frame:
-    """A good message cut, doubled, or with some bytes changed."""
-    data = bytearray(_good(rng).data)
+    """A valid message cut, doubled, or with some bytes changed."""
+    data = bytearray(_valid(rng).data)
     match rng.integers(3):
         case 0:
             return Frame(bytes(data[: rng.integers(len(data))]))
@@ -73,49 +89,11 @@ def _deep(rng: np.random.Generator) -> Frame:
 
 def _number(rng: np.random.Generator) -> Frame:
     number = _pick(rng, ODD_NUMBERS)
-    pattern = _pick(
-        rng,
-        [
-            '{"type":"step","action":[%s,0,0]}',
-            '{"type":"step","action":[0,0,%s]}',
-            '{"type":"reset","seed":%s}',
-            '{"type":"reset","numEnvs":%s}',
-            '{"type":"reset","config":{"weights":{"progress":%s}}}',
-            '{"type":"reset","config":{"episode":{"maxSteps":%s}}}',
-            '{"type":%s}',
-            "%s",
-        ],
-    )
-    return Frame((pattern % number).encode())
+    return Frame((_pick(rng, PATTERNS) % number).encode())
 
 
 def _wrong_type(rng: np.random.Generator) -> Frame:
-    message = dict(_pick(rng, GOOD))
+    message = dict(_pick(rng, VALID))
     field = _pick(rng, ["type", "action", "trackId", "config", "seed", "numEnvs", "start", "binary"])
     message[field] = _pick(rng, ODD_VALUES)
     return _text(message)
-
-
-def _path(rng: np.random.Generator) -> Frame:
-    return _text({"type": "reset", "trackId": _pick(rng, PATHS)})
-
-
-def _config(rng: np.random.Generator) -> Frame:
-    return _text({"type": "reset", "config": _pick(rng, CONFIGS)})
-
-
-def _noise(rng: np.random.Generator) -> Frame:
-    return Frame(rng.bytes(int(rng.integers(0, 200))))
-
-
-def _binary(rng: np.random.Generator) -> Frame:
-    data = rng.bytes(int(_pick(rng, [0, 1, 11, 12, 13, 36, 4096])))
-    return Frame(data, is_binary=True)
-
-
-def _oversized(rng: np.random.Generator) -> Frame:
-    return Frame(b'{"type":"reset","x":"' + b"x" * int(_pick(rng, [65_536, 100_000, 2_000_000])) + b'"}')
-
-
-def _unknown(rng: np.random.Generator) -> Frame:
-    return _text({"type": _pick(rng, ["", "jump", "RESET", "__init__", "step ", "x" * 5000, "\u0000"])})

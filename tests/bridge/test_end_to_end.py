@@ -1,4 +1,4 @@
-"""Learning through the bridge, written as any user of stable-baselines3 would write it."""
+"""Training over the bridge with plain stable-baselines3, as a user would write it."""
 
 import gymnasium as gym
 import numpy as np
@@ -44,7 +44,7 @@ def test_ppo_trains_saves_loads_and_predicts(bridge_server, tmp_path):
 
 
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
-def test_a_remote_batch_teaches_what_the_local_one_teaches(bridge_server, binary):
+def test_training_on_a_remote_batch_gives_the_weights_of_the_local_one(bridge_server, binary):
     def weights(batch: gym.vector.VectorEnv) -> dict[str, np.ndarray]:
         venv = VecNormalize(GymVectorVecEnv(batch))
         model = PPO("MlpPolicy", venv, **PPO_SIZE)

@@ -1,4 +1,4 @@
-"""Commands run in this process: quick, and their output and exit code in hand."""
+"""Fixtures that run commands in this process and capture their output and exit code."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from hotlap.cli.main import main
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command printed and how it ended."""
+    """Output and exit code of a command."""
 
     code: int
     out: str
@@ -45,7 +45,7 @@ def hotlap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def refused(hotlap: Run) -> Callable[..., str]:
-    """Runs `hotlap`, which must refuse: exit code 2, one line on stderr, nothing on stdout. Returns the line."""
+    """Runs `hotlap` with arguments it must refuse: exit code 2, nothing on stdout. Returns the one line on stderr."""
 
     def run(*arguments: object) -> str:
         answer = hotlap(*arguments)

@@ -1,4 +1,4 @@
-"""`hotlap`, which dies around the nth time that a file takes its place: python dying_hotlap.py before|after N …"""
+"""`hotlap` that kills itself before or after the Nth `Path.replace`: python dying_hotlap.py before|after N …"""
 
 import os
 import signal
@@ -12,7 +12,7 @@ replace = Path.replace
 
 
 def dying(self: Path, target: Path) -> Path:
-    """`Path.replace`, as long as we live."""
+    """`Path.replace`, with the kill."""
     global left
     left -= 1
     if left == 0 and moment == "before":

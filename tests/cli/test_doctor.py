@@ -1,6 +1,8 @@
-"""`hotlap doctor`: what is here, what is missing, and how to get it."""
+"""`hotlap doctor`: what is installed, what is missing and how to get it."""
 
-from importlib.metadata import PackageNotFoundError, version
+import re
+from importlib.metadata import PackageNotFoundError, PathDistribution, version
+from pathlib import Path
 
 import pytest
 
@@ -8,22 +10,11 @@ import hotlap as package
 from hotlap.cli import doctor as doctor_module
 
 
-@pytest.fixture
-def without_extras(monkeypatch):
-    def missing(name):
-        if name in {"casadi", "ray", "Box2D", "box2d-py"}:
-            raise PackageNotFoundError(name)
-        return version(name)
-
-    monkeypatch.setattr(doctor_module, "version", missing)
-
-
 def test_figures(hotlap, home):
-    answer = hotlap("doctor", "--json")
-    assert answer.code == 0
-    figures = answer.figures
+    figures = hotlap("doctor", "--json").figures
     assert set(figures) == {
-        "hotlap", "physics", "python", "platform", "threads", "gpu", "compiled_code", "your_tracks", "packages"
+        "hotlap", "physics", "python", "platform", "threads", "gpu", "torch_cuda", "compiled_code", "your_tracks",
+        "packages",
     }  # fmt: skip
     assert (figures["hotlap"], figures["physics"]) == (package.__version__, package.PHYSICS_VERSION)
     assert figures["your_tracks"] == str(home / "tracks")
@@ -31,23 +22,41 @@ def test_figures(hotlap, home):
     assert figures["threads"] >= 1
 
 
-def test_what_is_missing_comes_with_what_it_gives_and_how_to_get_it(hotlap, without_extras):
-    answer = hotlap("doctor")
-    assert answer.code == 0
-    lines = {line.split()[0]: line for line in answer.out.splitlines()}
-    assert "missing; it gives the optimal lap. Get it: pip install 'hotlap[optimal]'" in lines["casadi"]
-    assert "missing" in lines["ray"]
+def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotlap, monkeypatch):
+    def missing(name):
+        if name in {"casadi", "matplotlib", "Box2D", "box2d-py"}:
+            raise PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(doctor_module, "version", missing)
+    lines = {line.split()[0]: line for line in hotlap("doctor").out.splitlines()}
+    assert "needed for solving the optimal lap of a track. Get it: pip install casadi" in lines["casadi"]
     assert "missing" in lines["Box2D"]
+    assert "MISSING" in lines["matplotlib"]
     assert lines["numpy"].endswith(version("numpy"))
-
-
-def test_missing_packages_are_null(hotlap, without_extras):
     packages = hotlap("doctor", "--json").figures["packages"]
-    assert packages["casadi"] is None
-    assert packages["Box2D"] is None
+    assert (packages["casadi"], packages["Box2D"]) == (None, None)
 
 
-def test_a_graphics_card_is_named(hotlap, monkeypatch, tmp_path):
+def test_it_recommends_nothing_that_hotlap_does_not_use():
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(package.__file__).parent.rglob("*.py"))
+    for name in set(doctor_module._OPTIONAL) - {"Box2D"}:
+        assert re.search(rf"^\s*(?:import|from) {name}\b", source, re.MULTILINE), name
+
+
+@pytest.mark.parametrize(("line", "cuda"), [("cuda: Optional[str] = '12.6'", "12.6"), ("cuda = None", None)])
+def test_the_cuda_version_of_torch(hotlap, monkeypatch, tmp_path, line, cuda):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\n{line}\nhip = None\n")
+    monkeypatch.setattr(doctor_module, "distribution", lambda name: PathDistribution(tmp_path / "torch.dist-info"))
+    monkeypatch.setattr(doctor_module, "_gpu", lambda: "NVIDIA Great 1")
+    assert hotlap("doctor", "--json").figures["torch_cuda"] == cuda
+    assert ("--index-url https://download.pytorch.org/whl/cu" in hotlap("doctor").out) == (cuda is None)
+
+
+def test_gpus_are_listed_by_name_and_a_read_only_cache_folder_is_reported(hotlap, monkeypatch, tmp_path):
+    from hotlap.sim import compilation
+
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\necho 'NVIDIA Great 1'\necho 'NVIDIA Great 2'\n")
     tool.chmod(0o700)
@@ -55,10 +64,5 @@ def test_a_graphics_card_is_named(hotlap, monkeypatch, tmp_path):
     assert hotlap("doctor", "--json").figures["gpu"] == "NVIDIA Great 1, NVIDIA Great 2"
     tool.write_text("#!/bin/sh\nexit 9\n")
     assert hotlap("doctor", "--json").figures["gpu"] is None
-
-
-def test_a_cache_that_cannot_be_written_is_said(hotlap, monkeypatch):
-    from hotlap.sim import compilation as compiling
-
-    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    monkeypatch.setattr(compilation, "cache_folder", lambda: None)
     assert "Set HOTLAP_CACHE" in hotlap("doctor").out

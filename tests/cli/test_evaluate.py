@@ -1,4 +1,4 @@
-"""`hotlap evaluate`: figures out, exit codes, and refusals in one line."""
+"""`hotlap evaluate`: figures, exit codes, and one-line errors."""
 
 import json
 import subprocess
@@ -15,53 +15,39 @@ FIGURES = {
 }  # fmt: skip
 
 
-def test_json_is_the_last_line_of_stdout_and_nothing_else_is_there():
+@pytest.mark.timeout(60)  # a cold start on a busy machine
+def test_json_is_the_only_line_of_stdout():
     command = [sys.executable, "-m", "hotlap", "evaluate", "casual", "--episodes", "2", "--start", "random", "--json"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=9, check=True)
-    figures = json.loads(answer.stdout.splitlines()[-1])
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    [line] = answer.stdout.splitlines()
+    figures = json.loads(line)
     assert set(figures) >= FIGURES
     assert (figures["episodes"], figures["laps"], figures["completion_rate"]) == (2, 2, 1.0)
     assert figures["standing_lap_time_sec"] is None
-    assert len(answer.stdout.splitlines()) == 1
     assert "Traceback" not in answer.stderr
 
 
-def test_for_people(hotlap):
+def test_the_text_output(hotlap):
     answer = hotlap("evaluate", "casual", "--episodes", 1)
-    assert answer.code == 0
     assert "casual on track-01, 1 episodes from line" in answer.out
     assert "completed      100 %" in answer.out
     assert "standing lap   mean 4" in answer.out
     assert "Traceback" not in answer.err
 
 
-@pytest.mark.parametrize("seed", [-3, 2**70])
-def test_any_whole_number_is_a_seed(hotlap, seed):
-    answer = hotlap("evaluate", "casual", "--episodes", 1, "--start", "random", "--seed", seed, "--json")
-    assert (answer.code, answer.figures["seed"]) == (0, seed)
+def test_any_whole_number_is_a_seed(hotlap):
+    for seed in (-3, 2**70):
+        answer = hotlap("evaluate", "casual", "--episodes", 1, "--start", "random", "--seed", seed, "--json")
+        assert (answer.code, answer.figures["seed"]) == (0, seed)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nobody"], "driver 'nobody' is not known"),
-        (["casual", "--track", "nowhere"], "track 'nowhere' is not known"),
-        (["casual", "--track", "track-1"], "Did you mean 'track-01'?"),
-        (["casual", "--track", "../track-01"], "'../track-01' is not known"),
-        (["casual", "--track", ""], "track '' is not known"),
-        (["casual", "--start", "pit"], "start must be 'line' or 'random', got 'pit'"),
-        (["casual", "--episodes", "0"], "episodes must be from 1"),
-        (["casual", "--episodes", "-4"], "episodes must be from 1"),
-        (["casual", "--episodes", "9" * 30], "episodes must be from 1"),
-        (["casual", "--episodes", "many"], "'--episodes'"),
-        (["casual", "--episodes", "1.5"], "'--episodes'"),
-        (["casual", "--seed", "x"], "'--seed'"),
-        (["casual", "--seed", "1.5"], "'--seed'"),
-    ],
-)
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_bad_input_is_refused_in_one_line(refused, arguments, words, more):
-    assert words in refused("evaluate", *arguments, *more)
+def test_bad_input_is_refused_in_one_line(refused):
+    assert "driver 'nobody' is not known" in refused("evaluate", "nobody")
+    assert "track '' is not known" in refused("evaluate", "casual", "--track", "")
+    assert "start must be 'line' or 'random', got 'pit'" in refused("evaluate", "casual", "--start", "pit")
+    assert "episodes must be from 1" in refused("evaluate", "casual", "--episodes", "9" * 30, "--json")
+    assert "'--episodes'" in refused("evaluate", "casual", "--episodes", "many")
+    assert "'--seed'" in refused("evaluate", "casual", "--seed", "1.5", "--json")
 
 
 # --- trained models ---
@@ -69,13 +55,13 @@ def test_bad_input_is_refused_in_one_line(refused, arguments, words, more):
 
 @pytest.fixture(scope="module")
 def experiments(tmp_path_factory):
-    """A folder with two short runs in it: one on track-02, with a best model, and one on the pole."""
+    """A folder with two short runs: one on track-02, with a best model, and one of CartPole."""
     path = tmp_path_factory.mktemp("experiments")
     with pytest.MonkeyPatch.context() as patch:
         skip_evaluation(patch)
-        world = {"track": "track-02", "action_repeat": 3, "stack": 2}
+        options = {"track": "track-02", "action_repeat": 3, "stack": 2}
         for name, config in (
-            ("laps", tiny_config(env=RACER, steps=40, racer=world, evaluation={"interval": 20, "episodes": 1})),
+            ("laps", tiny_config(env=RACER, steps=40, racer=options, evaluation={"interval": 20, "episodes": 1})),
             ("pole", tiny_config(env="CartPole-v1", steps=40)),
         ):
             train(config, path / "results" / "experiments" / name)
@@ -83,38 +69,35 @@ def experiments(tmp_path_factory):
 
 
 @pytest.fixture
-def inside(experiments, monkeypatch):
+def in_experiments(experiments, monkeypatch):
     monkeypatch.chdir(experiments)
     return Path("results") / "experiments"
 
 
-def test_a_run_means_its_best_model_on_its_own_track(hotlap, inside):
+def test_a_run_is_evaluated_with_its_best_model_on_its_track_or_as_asked(hotlap, in_experiments):
     answer = hotlap("evaluate", "laps", "--episodes", 2, "--json")
     assert answer.code == 0
     assert set(answer.figures) >= FIGURES
     assert (answer.figures["driver"], answer.figures["track"]) == ("ppo_seed42_best", "track-02")
-    assert hotlap("evaluate", inside / "laps", "--episodes", 2, "--json").figures == answer.figures
-
-
-def test_another_track_can_be_asked_for_and_another_model_named(hotlap, inside):
-    model = inside / "laps" / "ppo_seed42_model.zip"
+    assert hotlap("evaluate", in_experiments / "laps", "--episodes", 2, "--json").figures == answer.figures
+    model = in_experiments / "laps" / "ppo_seed42_model.zip"
     figures = hotlap("evaluate", model, "--track", "track-01", "--episodes", 1, "--start", "random", "--json").figures
     assert (figures["driver"], figures["track"], figures["start"]) == ("ppo_seed42_model", "track-01", "random")
 
 
-def test_a_model_of_another_environment_gets_its_mean_return(hotlap, inside):
+def test_a_model_of_another_environment_gets_its_mean_return(hotlap, in_experiments):
     answer = hotlap("evaluate", "pole", "--episodes", 3, "--seed", 5, "--json")
     assert answer.code == 0
     assert set(answer.figures) == {
         "model", "environment", "episodes", "seed", "mean_reward", "std_reward", "mean_episode_length",
     }  # fmt: skip
     assert (answer.figures["environment"], answer.figures["episodes"], answer.figures["seed"]) == ("CartPole-v1", 3, 5)
-    assert answer.figures["mean_reward"] == answer.figures["mean_episode_length"]  # the pole gives one a step
+    assert answer.figures["mean_reward"] == answer.figures["mean_episode_length"]  # CartPole gives 1 per step
     assert hotlap("evaluate", "pole", "--episodes", 3, "--seed", 5, "--json").figures == answer.figures
     assert "ppo_seed42_model.zip in CartPole-v1, 3 episodes" in hotlap("evaluate", "pole", "--episodes", 3).out
 
 
-def test_what_was_trained_over_envpool_is_evaluated_in_gymnasium(hotlap, tmp_path, monkeypatch):
+def test_a_model_trained_with_envpool_is_evaluated_in_gymnasium(hotlap, tmp_path, monkeypatch):
     pytest.importorskip("envpool")
     pytest.importorskip("Box2D")
     skip_evaluation(monkeypatch)
@@ -123,19 +106,11 @@ def test_what_was_trained_over_envpool_is_evaluated_in_gymnasium(hotlap, tmp_pat
     assert (answer.code, answer.figures["environment"]) == (0, "LunarLander-v3")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["pole", "--track", "track-01"], "is a model of CartPole-v1, which has none"),
-        (["pole", "--episodes", "0"], "episodes must be 1 or more"),
-        (["pole", "--seed", "-1"], "seed must be 0 or more"),
-        (["laps", "--track", ""], "track '' is not known"),
-        (["laps", "--episodes", "0"], "episodes must be from 1"),
-        (["damaged.zip"], "damaged.zip"),
-        (["results"], "holds no model and no checkpoint yet"),
-    ],
-)
-def test_what_a_model_cannot_do_is_refused_in_one_line(refused, inside, arguments, words):
-    whole = (inside / "pole" / "ppo_seed42_model.zip").read_bytes()
+def test_bad_arguments_for_a_model_are_refused_in_one_line(refused, in_experiments):
+    whole = (in_experiments / "pole" / "ppo_seed42_model.zip").read_bytes()
     Path("damaged.zip").write_bytes(whole[:500] + b"x" + whole[501:])
-    assert words in refused("evaluate", *arguments)
+    assert "damaged.zip" in refused("evaluate", "damaged.zip")
+    assert "has no tracks" in refused("evaluate", "pole", "--track", "track-01")
+    assert "episodes must be 1 or more" in refused("evaluate", "pole", "--episodes", 0)
+    assert "seed must be 0 or more" in refused("evaluate", "pole", "--seed", "-1")
+    assert "holds no model and no checkpoint yet" in refused("evaluate", "results")

@@ -1,6 +1,7 @@
-"""`hotlap export` and `hotlap import`: files out, what is said about them, and refusals in one line."""
+"""`hotlap export` and `hotlap import`: the files, the output, and refusals in one line."""
 
 import json
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,6 @@ import onnxruntime
 import pytest
 from stable_baselines3 import PPO
 
-from hotlap.models.exchange import spaces_of
 from hotlap.models.model_file import read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.sim.version import PHYSICS_VERSION
@@ -18,12 +18,12 @@ from tiny_runs import tiny_config, train
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "models.md"
 
-pytestmark = pytest.mark.timeout(60)  # the first to ask for a run waits for its training
+pytestmark = pytest.mark.timeout(60)  # the first test that needs a run waits for its training
 
 
 @pytest.fixture(scope="module")
 def runs(compiled, tmp_path_factory):
-    """A place with two runs under results/experiments: `ppo_seed42` on the racer and `cartpole`."""
+    """A folder with two runs in results/experiments: `ppo_seed42` of the racer and `cartpole`."""
     place = tmp_path_factory.mktemp("place")
     experiments = place / "results" / "experiments"
     train(tiny_config("ppo", num_envs=4, racer={"action_repeat": 4, "lap_fourier": 8}), experiments / "ppo_seed42")
@@ -49,20 +49,20 @@ def plain(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["ppo_seed42", "results/experiments/ppo_seed42/ppo_seed42_model.zip"])
-def test_a_run_or_a_model_leaves_as_onnx(hotlap, at_runs, tmp_path, name):
+def test_a_run_or_a_model_is_exported_as_onnx(hotlap, at_runs, tmp_path, name):
     answer = hotlap("export", name, "--format", "onnx", "--out", tmp_path / "new" / "driver.onnx")
     assert (answer.code, answer.err) == (0, "")
     assert "ppo model of hotlap/Racer-v0, step 100" in answer.out
     assert str(tmp_path / "new" / "driver.onnx") in answer.out
-    assert "plays with action_repeat 4, stack 1, lap_fourier 8" in answer.out
+    assert "drives with action_repeat 4, stack 1, lap_fourier 8" in answer.out
     session = onnxruntime.InferenceSession(str(tmp_path / "new" / "driver.onnx"))
     model = read_model(next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip")))
     obs = np.random.default_rng(0).random((100, 14 + 16), np.float32)
-    mine = LearnedPolicy.from_file(model, *spaces_of(model.card)).act(obs)
-    np.testing.assert_allclose(session.run(None, {"observation": obs})[0], mine, rtol=0.0, atol=1e-5)
+    ours = LearnedPolicy.from_file(model).act(obs)
+    np.testing.assert_allclose(session.run(None, {"observation": obs})[0], ours, rtol=0.0, atol=1e-5)
 
 
-def test_it_leaves_for_plain_sb3_and_says_aloud_what_such_files_are(hotlap, at_runs, tmp_path):
+def test_a_run_is_exported_for_sb3_with_a_warning_about_pickles(hotlap, at_runs, tmp_path):
     answer = hotlap("export", "ppo_seed42", "--format", "sb3", "--out", tmp_path / "driver")
     assert answer.code == 0
     [line] = answer.err.splitlines()
@@ -71,7 +71,7 @@ def test_it_leaves_for_plain_sb3_and_says_aloud_what_such_files_are(hotlap, at_r
     assert PPO.load(tmp_path / "driver.zip").num_timesteps == 100
 
 
-def test_a_model_that_is_no_racers_has_no_action_repeat(hotlap, at_runs, tmp_path):
+def test_the_output_for_other_environments_has_no_action_repeat(hotlap, at_runs, tmp_path):
     answer = hotlap("export", "cartpole", "--format", "onnx", "--out", tmp_path / "pole.onnx")
     assert "ppo model of CartPole-v1, step 100" in answer.out
     assert "action_repeat" not in answer.out
@@ -93,14 +93,14 @@ def test_bad_exports_are_refused_in_one_line(refused, at_runs, arguments, words)
 
 
 @pytest.mark.parametrize("kind", ["onnx", "sb3"])
-def test_a_model_is_not_written_over_by_itself(refused, at_runs, kind):
+def test_a_model_is_not_overwritten_by_its_export(refused, at_runs, kind):
     path = next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip"))
     before = path.read_bytes()
-    assert "is the file that is read" in refused("export", path, "--format", kind, "--out", path)
+    assert "is the file to read from" in refused("export", path, "--format", kind, "--out", path)
     assert path.read_bytes() == before
 
 
-def test_without_onnx_one_line_says_how_to_get_it(refused, at_runs, tmp_path, monkeypatch):
+def test_without_onnx_the_error_says_how_to_install_it(refused, at_runs, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "hotlap.models.onnx_export", raising=False)
     monkeypatch.setitem(sys.modules, "onnx", None)
     line = refused("export", "ppo_seed42", "--format", "onnx", "--out", tmp_path / "driver.onnx")
@@ -121,20 +121,20 @@ def test_an_imported_model_can_be_evaluated(hotlap, plain, tmp_path):
     assert figures["mean_reward"] >= 8.0
 
 
-def test_unless_told_otherwise_it_lies_beside_what_it_was_made_of(hotlap, plain):
+def test_the_default_output_is_beside_the_imported_file(hotlap, plain):
     assert hotlap("import", plain, "--trust-pickle", "--env", "CartPole-v1").code == 0
     assert read_model(plain.with_name("cartpole_hotlap.zip")).card.environment == "CartPole-v1"
 
 
-def test_a_racers_model_goes_and_comes_back(hotlap, at_runs, tmp_path):
+def test_a_racer_is_exported_and_imported_again(hotlap, at_runs, tmp_path):
     hotlap("export", "ppo_seed42", "--format", "sb3", "--out", tmp_path / "driver")
     answer = hotlap(
         "import", tmp_path / "driver.zip", "--trust-pickle", "--vecnormalize", tmp_path / "driver_vecnormalize.pkl",
         "--track", "track-02", "--action-repeat", 4, "--lap-fourier", 8, "--out", tmp_path / "back.zip",
     )  # fmt: skip
     assert (answer.code, answer.err) == (0, "")
-    assert f"taken to be of physics {PHYSICS_VERSION}" in answer.out
-    assert "plays with action_repeat 4, stack 1, lap_fourier 8" in answer.out
+    assert f"taken to be trained with physics {PHYSICS_VERSION}" in answer.out
+    assert "drives with action_repeat 4, stack 1, lap_fourier 8" in answer.out
     first = read_model(next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip")))
     back = read_model(tmp_path / "back.zip")
     assert back.card.weights_digest == first.card.weights_digest
@@ -143,23 +143,38 @@ def test_a_racers_model_goes_and_comes_back(hotlap, at_runs, tmp_path):
     assert figures["track"] == "track-02"
 
 
-def test_without_trust_nothing_is_read_and_one_line_says_why(refused, tmp_path):
-    line = refused("import", tmp_path / "not-even-there.zip", "--env", "CartPole-v1")
-    assert "unpickling runs whatever code its maker put in" in line
-    assert line.endswith("say so: --trust-pickle.")
+class Malicious:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (self.marker,)
 
 
-def test_without_an_environment_it_is_held_against_the_racer(refused, plain):
+def test_without_trust_pickle_nothing_is_unpickled(refused, plain, tmp_path):
+    marker, pickle_path = tmp_path / "marker", tmp_path / "normalizer.pkl"
+    pickle_path.write_bytes(pickle.dumps(Malicious(marker)))
+    arguments = ("import", plain, "--env", "CartPole-v1", "--vecnormalize", pickle_path, "--out", tmp_path / "ours.zip")
+    line = refused(*arguments)
+    assert "loading a pickle can run any code" in line
+    assert line.endswith("add --trust-pickle.")
+    assert not marker.exists()
+    refused(*arguments, "--trust-pickle")  # it is not a VecNormalize
+    assert marker.exists()
+
+
+def test_without_an_environment_the_spaces_must_be_those_of_the_racer(refused, plain):
     line = refused("import", plain, "--trust-pickle")
-    assert "its observations are Box (_shape [4]); those of hotlap/Racer-v0" in line
+    assert "its observations are Box([-4.8" in line
     assert "--env" in line
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--env", "Nowhere-v0"], "'Nowhere-v0' is not known to Gymnasium"),
-        (["--env", "CartPole-v1", "--stack", "2"], "stack: belongs to hotlap/Racer-v0"),
+        (["--env", "CartPole-v1", "--stack", "2"], "stack: only for hotlap/Racer-v0"),
         (["--env", "CartPole-v1", "--vecnormalize", "nowhere.pkl"], "nowhere.pkl: no such file"),
         (["--track", "nowhere"], "track 'nowhere' is not known"),
         (["--stack", "0"], "stack must be a whole number"),
@@ -171,22 +186,22 @@ def test_bad_imports_are_refused_in_one_line(refused, plain, tmp_path, arguments
     assert not (tmp_path / "ours.zip").exists()
 
 
-def test_a_model_of_ours_needs_no_import(refused, at_runs):
+def test_importing_a_model_of_ours_is_refused(refused, at_runs):
     path = next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip"))
     assert "is a model of Hotlap already" in refused("import", path, "--trust-pickle")
 
 
-def test_what_is_imported_is_not_written_over(refused, plain):
+def test_the_imported_file_is_not_overwritten(refused, plain):
     before = plain.read_bytes()
     line = refused("import", plain, "--trust-pickle", "--env", "CartPole-v1", "--out", plain)
-    assert "is the file that is read" in line
+    assert "is the file to read from" in line
     assert plain.read_bytes() == before
 
 
 # --- the documentation ---
 
 
-def test_the_commands_and_the_python_of_the_documentation_run(hotlap, runs, monkeypatch):
+def test_the_commands_and_the_python_in_the_documentation_run(hotlap, runs, monkeypatch):
     monkeypatch.chdir(runs)
     text = DOCUMENTATION.read_text(encoding="utf-8")
     commands = re.findall(r"^hotlap ((?:export|import) .*?)(?: *#.*)?$", text, re.MULTILINE)
@@ -200,10 +215,10 @@ def test_the_commands_and_the_python_of_the_documentation_run(hotlap, runs, monk
         exec(compile(example, f"models.md, example {number}", "exec"), {})
 
 
-def test_the_documented_metadata_are_those_of_a_model(hotlap, at_runs, tmp_path):
+def test_the_documented_metadata_is_that_of_a_model(hotlap, at_runs, tmp_path):
     hotlap("export", "ppo_seed42", "--format", "onnx", "--out", tmp_path / "driver.onnx")
-    told = onnxruntime.InferenceSession(str(tmp_path / "driver.onnx")).get_modelmeta().custom_metadata_map
+    metadata = onnxruntime.InferenceSession(str(tmp_path / "driver.onnx")).get_modelmeta().custom_metadata_map
     text = DOCUMENTATION.read_text(encoding="utf-8")
     [row] = re.findall(r"^Metadata: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", row)) == set(told)
-    assert json.loads(told["action_repeat"]) == 4
+    assert set(re.findall(r"`(\w+)`", row)) == set(metadata)
+    assert json.loads(metadata["action_repeat"]) == 4

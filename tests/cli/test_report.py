@@ -1,75 +1,56 @@
-"""`hotlap report`: a page on a driver or on runs, and what it refuses."""
+"""`hotlap report`: a page on a driver or on runs, and its errors."""
 
-from dataclasses import dataclass
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from evaluation.synthetic import centreline_raceline, clock, follow
 from hotlap.drivers import driver as driver_module
-from hotlap.evaluation import telemetry as trace
-from hotlap.optimal import reference as store
-from hotlap.reports import model_laps as drives
-from hotlap.reports.model_laps import Yardsticks
+from hotlap.evaluation import telemetry
+from hotlap.optimal import reference as optimal_reference
+from hotlap.reports import model_laps
+from hotlap.reports.model_laps import Baselines
 from hotlap.reports.plots import chart
-from hotlap.tracks.files import Raceline
-from hotlap.tracks.registry import load_track
+from reports.known_laps import known_reference, known_trace
 from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
-
-
-@dataclass(frozen=True)
-class Known:
-    raceline: Raceline
-    lap_time_s: float
 
 
 @pytest.fixture
 def reference(monkeypatch):
-    """A known optimum, so that these tests depend on no stored one."""
-    track = load_track("track-01")
-    line = centreline_raceline(track)
-    known = Known(line, float(clock(line, track)[1][-1]))
-    monkeypatch.setattr(store, "find_reference", lambda track: known)
-    return known
+    """A known optimum, so that these tests do not depend on the shipped one."""
+    for module in (optimal_reference, model_laps):
+        monkeypatch.setattr(module, "find_reference", lambda track: known_reference())
+    return known_reference()
 
 
 @pytest.fixture(autouse=True)
-def coarse(monkeypatch):
-    """Few pixels draw faster."""
+def coarse_pictures(monkeypatch):
+    """Fewer pixels are drawn faster."""
     monkeypatch.setattr(chart, "DPI", 40)
 
 
-class Statue:
-    name = "statue"
-
-    def begin(self, fleet, seed):
-        pass
-
-    def act(self, obs):
-        return np.zeros((1, 3), np.float32)
+# A driver that never moves.
+STATUE = Mock(act=lambda obs: np.zeros((1, 3), np.float32))
+STATUE.name = "statue"
 
 
 @pytest.fixture
 def laps(monkeypatch, reference):
-    """Whoever drives does three laps on the centreline at nine tenths of the optimum's speed; who did is noted."""
-    drivers = []
-    driven = follow(reference.raceline, load_track("track-01"), 0.9, num_laps=3)
+    """Every driver drives the known laps; returns the calls."""
+    calls = []
 
     def record(driver, track_id, *, num_laps, seed, progress):
-        drivers.append((driver.name, track_id, num_laps))
-        return driven
+        calls.append((driver.name, track_id, num_laps))
+        return known_trace()
 
-    monkeypatch.setattr(trace, "record_laps", record)
-    return drivers
+    monkeypatch.setattr(telemetry, "record_laps", record)
+    return calls
 
 
-def test_figures_and_page(hotlap, reference, laps, tmp_path):
-    answer = hotlap("report", "casual", "--out", tmp_path / "new", "--json")
-    assert answer.code == 0
+def test_driver_report(hotlap, reference, laps, tmp_path):
+    figures = hotlap("report", "casual", "--out", tmp_path / "new", "--json").figures
     assert laps == [("casual", "track-01", 3)]
-    figures = answer.figures
-    assert figures["driver"] == "casual"
-    assert figures["clean"] is True
+    assert (figures["driver"], figures["clean"]) == ("casual", True)
     assert figures["lap_time_sec"] == pytest.approx(reference.lap_time_s / 0.9)
     assert figures["optimal_lap_time_sec"] == reference.lap_time_s
     assert figures["gap_to_optimal"] == pytest.approx(figures["lap_time_sec"] / reference.lap_time_s - 1.0)
@@ -78,35 +59,34 @@ def test_figures_and_page(hotlap, reference, laps, tmp_path):
     assert lost == sorted(lost, reverse=True)
     assert figures["page"] == str(tmp_path / "new" / "report.html")
     assert (tmp_path / "new" / "time-lost.png").is_file()
+    answer = hotlap("report", "casual", "--out", tmp_path)
+    assert answer.out.startswith(f"casual on Lantern Bay: {reference.lap_time_s / 0.9:.2f} s, optimum")
+    assert "s lost" in answer.out
+    assert (answer.code, answer.out.rstrip().endswith("report.html")) == (0, True)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("reference")
-def test_the_casual_drivers_own_laps(hotlap, tmp_path):
+def test_real_laps_of_the_casual_driver(hotlap, tmp_path):
     figures = hotlap("report", "casual", "--out", tmp_path, "--json").figures
     assert 35.0 < figures["lap_time_sec"] < 45.0
     assert figures["clean"] is True
 
 
-@pytest.mark.usefixtures("laps")
-def test_for_people(hotlap, reference, tmp_path):
-    answer = hotlap("report", "casual", "--out", tmp_path)
-    assert answer.out.startswith(f"casual on Lantern Bay: {reference.lap_time_s / 0.9:.2f} s, optimum")
-    assert "s lost" in answer.out
-    assert answer.out.rstrip().endswith("report.html")
-
-
-def test_an_unknown_optimum_is_refused_before_driving(refused, monkeypatch, tmp_path):
-    monkeypatch.setattr(store, "find_reference", lambda track: None)
-    assert "`hotlap optimal track-02` solves it" in refused(
-        "report", "casual", "--track", "track-02", "--out", tmp_path
-    )
+def test_unknown_optimum_or_unwritable_folder_is_an_error_before_driving(refused, monkeypatch, tmp_path):
+    monkeypatch.setattr(telemetry, "record_laps", lambda *_, **__: pytest.fail("it drove"))
+    monkeypatch.setattr(optimal_reference, "find_reference", lambda track: None)
+    unknown = refused("report", "casual", "--track", "track-02", "--out", tmp_path)
+    assert "`hotlap optimal track-02` solves it" in unknown
+    monkeypatch.setattr(driver_module, "make_driver", lambda name: pytest.fail("a driver was made"))
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in refused("report", "casual", "--out", tmp_path / "file" / "deeper")
 
 
 @pytest.mark.usefixtures("reference")
-def test_a_driver_without_a_flying_lap_is_below_what_was_asked(hotlap, monkeypatch, tmp_path):
-    monkeypatch.setattr(driver_module, "make_driver", lambda name: Statue())
+def test_driver_without_a_flying_lap_exits_with_1(hotlap, monkeypatch, tmp_path):
+    monkeypatch.setattr(driver_module, "make_driver", lambda name: STATUE)
     answer = hotlap("report", "casual", "--out", tmp_path)
     assert answer.code == 1
     assert "0 of 3 laps" in answer.err
@@ -114,28 +94,14 @@ def test_a_driver_without_a_flying_lap_is_below_what_was_asked(hotlap, monkeypat
 
 
 @pytest.mark.usefixtures("reference")
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nobody", "--out", "x"], "driver 'nobody' is not known"),
-        (["casual", "--out", "x", "--track", "nowhere"], "track 'nowhere' is not known"),
-        (["casual"], "--out: the report on casual needs a folder"),
-        (["casual", "optimal", "--out", "x"], "'casual' is no run"),
-        (["nobody"], "driver 'nobody' is not known"),
-        (["."], "holds no model and no checkpoint yet"),
-        ([], "Missing argument"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(refused, arguments, words, tmp_path, monkeypatch):
+def test_bad_input_is_a_one_line_error(refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert words in refused("report", *arguments)
-
-
-@pytest.mark.usefixtures("reference")
-def test_a_folder_that_cannot_be_made_is_refused_before_driving(refused, tmp_path, monkeypatch):
-    monkeypatch.setattr(driver_module, "make_driver", lambda name: pytest.fail("it drove"))
-    (tmp_path / "file").write_text("")
-    assert "cannot be made" in refused("report", "casual", "--out", tmp_path / "file" / "deeper")
+    assert "track 'nowhere' is not known" in refused("report", "casual", "--out", "x", "--track", "nowhere")
+    assert "--out: the report on casual needs a folder" in refused("report", "casual")
+    assert "'casual' is not a run" in refused("report", "casual", "optimal", "--out", "x")
+    assert "driver 'nobody' is not known" in refused("report", "nobody")
+    assert "holds no model and no checkpoint yet" in refused("report", ".")
+    assert "Missing argument" in refused("report")
 
 
 # --- runs ---
@@ -145,11 +111,10 @@ EVALUATION = {"completion_rate": 1.0, "clean_lap_rate": 0.9, "median_lap_time_se
 
 @pytest.fixture
 def driven(monkeypatch, reference):
-    """Each run's model drives the centreline at nine tenths of the optimum's speed; the yardsticks are known."""
-    found = follow(reference.raceline, load_track("track-01"), 0.9, num_laps=3)
-    monkeypatch.setattr(drives, "make_driver", lambda name: Statue())
-    monkeypatch.setattr(drives, "record_laps", lambda *_, **__: found)
-    monkeypatch.setattr(drives, "measure_yardsticks", lambda *_, **__: Yardsticks(40.0, reference.lap_time_s))
+    """Every run's model drives the known laps; the baselines are known."""
+    monkeypatch.setattr(model_laps, "make_driver", lambda name: STATUE)
+    monkeypatch.setattr(model_laps, "record_laps", lambda *_, **__: known_trace())
+    monkeypatch.setattr(model_laps, "measure_baselines", lambda *_, **__: Baselines(40.0, reference.lap_time_s))
 
 
 def racer(path, seed, **more):
@@ -157,13 +122,12 @@ def racer(path, seed, **more):
 
 
 @pytest.mark.usefixtures("driven")
-def test_a_run_is_reported_within_its_folder(hotlap, reference, tmp_path):
+def test_report_on_a_run_is_written_into_its_folder(hotlap, reference, tmp_path):
     run = racer(tmp_path, 1)
     answer = hotlap("report", run, "--json")
     assert answer.code == 0, answer.err
     [figures] = answer.figures["runs"]
-    assert figures["run"] == str(run)
-    assert (figures["seed"], figures["finished"], figures["steps"]) == (1, True, 4000)
+    assert [figures[name] for name in ("run", "seed", "finished", "steps")] == [str(run), 1, True, 4000]
     assert (figures["median_lap_time_sec"], figures["gap_to_optimal"]) == (31.5, 0.11)
     assert figures["best_lap_time_sec"] == pytest.approx(reference.lap_time_s / 0.9, rel=1e-3)
     assert len(figures["corners"]) == 7
@@ -173,18 +137,18 @@ def test_a_run_is_reported_within_its_folder(hotlap, reference, tmp_path):
 
 
 @pytest.mark.usefixtures("driven")
-def test_runs_side_by_side_for_people(hotlap, tmp_path):
+def test_report_on_several_runs_as_text(hotlap, tmp_path):
     answer = hotlap("report", racer(tmp_path, 2), racer(tmp_path, 1), "--out", tmp_path / "both")
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()
     assert lines[0] == "PPO"
     assert [line.split()[0] for line in lines[1:-1]] == ["seed", "1", "2", "median", "worst", "interquartile", "its"]
     assert lines[-1] == f"page: {tmp_path / 'both' / 'report.html'}"
-    assert len({len(line) for line in lines[1:4]}) == 1  # in columns
+    assert len({len(line) for line in lines[1:4]}) == 1  # aligned
 
 
-def test_another_environments_run_needs_no_driver(hotlap, monkeypatch, tmp_path):
-    monkeypatch.setattr(drives, "make_driver", lambda name: pytest.fail("it drove"))
+def test_run_on_another_environment_is_not_driven(hotlap, monkeypatch, tmp_path):
+    monkeypatch.setattr(model_laps, "make_driver", lambda name: pytest.fail("it drove"))
     run = write_run(tmp_path / "lander", env=LUNAR, logged=points_of(LANDER_CURVES)).path
     answer = hotlap("report", run)
     assert answer.code == 0, answer.err
@@ -193,26 +157,25 @@ def test_another_environments_run_needs_no_driver(hotlap, monkeypatch, tmp_path)
 
 
 @pytest.mark.usefixtures("reference")
-def test_a_run_in_progress_without_a_model_is_reported_and_says_so(hotlap, monkeypatch, tmp_path):
-    monkeypatch.setattr(drives, "measure_yardsticks", lambda *_, **__: Yardsticks())
+def test_unfinished_run_without_a_model_is_reported(hotlap, monkeypatch, tmp_path):
+    monkeypatch.setattr(model_laps, "measure_baselines", lambda *_, **__: Baselines())
     run = write_run(tmp_path / "young", is_finished=False).path
     answer = hotlap("report", run)
-    assert answer.code == 0, answer.err
+    assert (answer.code, "1, so far" in answer.out) == (0, True)
     assert "young: no lap to show." in answer.err
-    assert "1, so far" in answer.out
     page = (run / "report" / "report.html").read_text(encoding="utf-8")
     assert "young is not finished: step 2,000 of 4,000" in page
 
 
 @pytest.mark.usefixtures("driven")
-def test_runs_that_cannot_be_reported_are_refused_in_one_line(refused, tmp_path, monkeypatch):
+def test_bad_runs_are_one_line_errors(refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one, two = racer(tmp_path, 1), racer(tmp_path, 2)
     lander = write_run(tmp_path / "lander", env=LUNAR).path
-    assert "several runs need a folder" in refused("report", one, two)
-    assert "'nobody' is no run" in refused("report", one, "nobody", "--out", "x")
+    assert "a report on several runs needs a folder" in refused("report", one, two)
+    assert "'nobody' is not a run" in refused("report", one, "nobody", "--out", "x")
     assert "its environment is LunarLander-v3" in refused("report", one, lander, "--out", "x")
-    assert "is named twice" in refused("report", one, one, "--out", "x")
+    assert "the run is given twice" in refused("report", one, one, "--out", "x")
     assert "a run is shown on its own track" in refused("report", one, "--track", "track-02")
     (one / "ppo_seed1_results.json").write_text("{")
     assert "ppo_seed1_results.json: not valid JSON" in refused("report", one)
@@ -221,7 +184,7 @@ def test_runs_that_cannot_be_reported_are_refused_in_one_line(refused, tmp_path,
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_run_that_was_really_trained(hotlap, tmp_path):
+def test_report_on_a_real_run(hotlap, tmp_path):
     from tiny_runs import tiny_config, train
 
     train(tiny_config(evaluation={"interval": 50, "episodes": 2}), tmp_path / "racer")

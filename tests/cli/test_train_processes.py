@@ -1,4 +1,4 @@
-"""Real processes, real signals: killed at any moment, even inside a save, a run ends with the bits it should."""
+"""Real processes and signals: a run killed at any moment, even inside a save, and resumed is bit-identical."""
 
 import os
 import random
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 
@@ -15,17 +16,16 @@ import pytest
 
 from tiny_runs import LUNAR, RACER, assert_same_run, read_events, tiny_config
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
 COMMAND = [sys.executable, "-m", "hotlap"]
 DYING = [sys.executable, str(Path(__file__).with_name("dying_hotlap.py"))]
-# Patience with a process on a machine that is busy with other things.
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0  # for one process on a busy machine
 NUM_KILLS = 30
 
 
 class Process:
-    """A `hotlap` whose stderr is read as it comes."""
+    """A `hotlap` process whose stderr is read while it runs."""
 
     def __init__(self, arguments, command=COMMAND, **options):
         self.process = subprocess.Popen(
@@ -33,12 +33,12 @@ class Process:
         )
 
     def wait_for(self, words):
-        """Read stderr up to a line with `words` in it; False where it ended before."""
+        """Read stderr up to a line that contains `words`; False if it ended before."""
         return any(words in line for line in self.process.stderr)
 
     def end(self):
         """Exit code and the rest of stdout and stderr."""
-        out, err = self.process.communicate(timeout=PATIENCE_S)
+        out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out, err
 
 
@@ -60,8 +60,8 @@ LONG = [
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_thirty_kills_at_any_moment_change_not_a_bit(tmp_path):
-    chance, kills = random.Random(1), Counter()
+def test_thirty_kills_at_random_moments_leave_the_run_bit_identical(tmp_path):
+    rng, kills = random.Random(1), Counter()
     for number, config in enumerate(cycle(LONG)):
         if kills.total() >= NUM_KILLS:
             break
@@ -72,7 +72,7 @@ def test_thirty_kills_at_any_moment_change_not_a_bit(tmp_path):
         run = folder / "killed"
         arguments = ["train", "--recipe", recipe, "--run-name", run]
         while not list(run.glob("*_results.json")):
-            kills.update(kill_once(arguments, chance))
+            kills.update(kill_once(arguments, rng))
             arguments = ["resume", run]
             if kills.total() >= NUM_KILLS:
                 subprocess.run([*COMMAND, "resume", run, "-q"], check=True)
@@ -82,16 +82,16 @@ def test_thirty_kills_at_any_moment_change_not_a_bit(tmp_path):
     assert min(kills["timed"], kills["before"], kills["after"]) >= NUM_KILLS // 10
 
 
-def kill_once(arguments, chance):
-    """Start a process and let it die, in a save or at a random moment; says how, or nothing where it got through."""
-    manner = chance.choice(["timed", "timed", "before", "after"])
+def kill_once(arguments, rng):
+    """Start a process and kill it, in a save or at a random moment; returns how, or nothing if it finished first."""
+    manner = rng.choice(["timed", "timed", "before", "after"])
     if manner == "timed":
         process = Process(arguments)
         process.wait_for("run: ")
-        time.sleep(chance.uniform(0.0, 2.5))
+        time.sleep(rng.uniform(0.0, 2.5))
         process.process.kill()
     else:
-        process = Process(arguments, [*DYING, manner, str(chance.randint(2, 8))])
+        process = Process(arguments, [*DYING, manner, str(rng.randint(2, 8))])
     code, _, err = process.end()
     assert code in (0, -signal.SIGKILL), err
     return [manner] if code else []
@@ -100,7 +100,7 @@ def kill_once(arguments, chance):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_the_run_goes_on_from_there(tmp_path, number):
+def test_a_run_stopped_by_a_signal_is_saved_and_can_be_resumed(tmp_path, number):
     config = LONG[0]
     recipe = write_recipe(tmp_path / "recipe.toml", config)
     process = Process(["train", "--recipe", recipe, "--run-name", "./run"], cwd=tmp_path)
@@ -109,8 +109,8 @@ def test_a_signal_saves_and_the_run_goes_on_from_there(tmp_path, number):
     process.process.send_signal(number)
     code, out, err = process.end()
     assert (code, out) == (130, "")
-    assert "stopping: saving first" in err
-    [step] = re.findall(r"stopped and saved at step (\d+). Go on: hotlap resume run", err)
+    assert "Stopping: saving first" in err
+    [step] = re.findall(r"stopped and saved at step (\d+). Continue with: hotlap resume run", err)
     assert (tmp_path / "run" / f"checkpoint_{step}.zip").is_file()
     for arguments in (["resume", "run"], ["train", "--recipe", recipe, "--run-name", "./whole"]):
         subprocess.run([*COMMAND, *arguments, "-q"], check=True, cwd=tmp_path)
@@ -120,14 +120,14 @@ def test_a_signal_saves_and_the_run_goes_on_from_there(tmp_path, number):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("second", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_second_signal_stops_at_once(tmp_path, second, code):
-    """The first finds SAC in a rollout so long that it never ends."""
+def test_a_second_signal_stops_immediately(tmp_path, second, code):
+    """The first signal comes in a SAC rollout that never ends, so that it cannot save."""
     config = tiny_config("sac", RACER, 1, 10**6, sac={"train_freq": 10**6, "learning_starts": 10**6})
     recipe = write_recipe(tmp_path / "recipe.toml", config)
     process = Process(["train", "--recipe", recipe, "--run-name", tmp_path / "run"])
     assert process.wait_for("0/1000000 steps")
     process.process.send_signal(signal.SIGINT)
-    assert process.wait_for("Once more stops at once")
+    assert process.wait_for("again to stop immediately")
     process.process.send_signal(second)
     found, _, err = process.end()
     assert found == code
@@ -147,15 +147,10 @@ def test_on_a_terminal_there_is_a_bar(tmp_path):
     })  # fmt: skip
     os.close(slave)
     seen = b""
-    while True:
-        try:
-            part = os.read(master, 4096)
-        except OSError:  # the other end is gone
-            break
-        if not part:
-            break
-        seen += part
-    out, _ = process.communicate(timeout=PATIENCE_S)
+    with suppress(OSError):  # raised when the process has closed its end
+        while part := os.read(master, 4096):
+            seen += part
+    out, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
     assert b"100%" in seen
     assert b"\x1b[" in seen
@@ -165,14 +160,10 @@ def test_on_a_terminal_there_is_a_bar(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_json_of_a_real_process_is_the_last_line_of_stdout(tmp_path):
+def test_json_is_the_only_line_on_stdout_of_a_real_process(tmp_path):
     recipe = write_recipe(tmp_path / "recipe.toml", tiny_config(env="CartPole-v1"))
-    answer = subprocess.run(
-        [*COMMAND, "train", "--recipe", recipe, "--run-name", tmp_path / "run", "--json"],
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0
+    command = [*COMMAND, "train", "--recipe", recipe, "--run-name", tmp_path / "run", "--json"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
     [line] = answer.stdout.splitlines()
     assert line.startswith('{"run": ')
     assert "\x1b" not in answer.stderr
@@ -180,8 +171,8 @@ def test_json_of_a_real_process_is_the_last_line_of_stdout(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_torch_has_the_threads_it_was_given_although_the_simulator_starts_its_own(tmp_path):
-    """In a process of its own: numba sets the number for both when its threads start, which happens once."""
+def test_torch_has_its_configured_threads_although_the_simulator_starts_its_own(tmp_path):
+    """In a new process: numba sets the number of threads of both, once, when its own start."""
     config = tiny_config(num_envs=512, steps=1024, ppo={"n_steps": 2, "batch_size": 1024})
     write_recipe(tmp_path / "recipe.toml", config)
     code = """if True:

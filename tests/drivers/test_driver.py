@@ -1,4 +1,4 @@
-"""Drivers by name: the built-in ones, and those learned by a run."""
+"""Drivers by name: built-in drivers, runs and model files."""
 
 import shutil
 from pathlib import Path
@@ -18,20 +18,14 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_casual_driver_has_a_name():
-    driver = make_driver("casual")
-    assert isinstance(driver, CasualDriver)
-    assert driver.name == "casual"
-
-
 @pytest.mark.parametrize("name", ["", "Casual", "verstappen", "../casual", "x" * 500])
-def test_an_unknown_name_is_refused_with_those_there_are(name):
+def test_an_unknown_name_is_refused_with_the_built_in_names(name):
     with pytest.raises(DriverError, match=r"^driver '.*is not known\. .*casual") as caught:
         make_driver(name)
     assert len(str(caught.value)) < 200
 
 
-def test_a_run_is_a_driver_by_its_name_its_folder_and_its_file(racer):
+def test_a_run_is_found_by_its_name_its_folder_and_its_file(racer):
     folder = Path("results/experiments/mine")
     shutil.copytree(racer.folder, folder)
     for name in ("mine", str(folder), str(folder / racer.path.name)):
@@ -40,13 +34,14 @@ def test_a_run_is_a_driver_by_its_name_its_folder_and_its_file(racer):
         assert driver.name == "ppo_seed42_model"
 
 
-def test_a_built_in_driver_goes_before_a_run_of_its_name(racer):
+def test_a_built_in_driver_takes_precedence_over_a_run_of_the_same_name(racer):
     shutil.copytree(racer.folder, "results/experiments/casual")
     assert isinstance(make_driver("casual"), CasualDriver)
+    assert make_driver("casual").name == "casual"
     assert isinstance(make_driver("./results/experiments/casual"), LearnedDriver)
 
 
-def test_two_drivers_of_one_model_do_the_same(racer):
+def test_two_drivers_of_one_model_are_identical(racer):
     figures = [evaluate(make_driver(str(racer.path)), "track-02", episodes=3, start="random", seed=5) for _ in range(2)]
     assert figures[0] == figures[1]
     assert figures[0].driver == "ppo_seed42_model"
@@ -58,14 +53,14 @@ def test_a_run_without_a_model_is_refused():
         make_driver("young")
 
 
-def test_a_model_of_something_else_a_foreign_and_a_damaged_one_are_refused(racer, cartpole):
-    with pytest.raises(DriverError, match="is a model of CartPole-v1; it cannot drive a car"):
+def test_models_of_another_environment_other_physics_or_damaged_are_refused(racer, cartpole):
+    with pytest.raises(DriverError, match="is a model of CartPole-v1; it cannot drive"):
         make_driver(str(cartpole.path))
     whole = read_archive(racer.path)
     whole.about["card"]["physics"] = "other"
-    write_archive(Path("foreign.zip"), whole)
-    with pytest.raises(ModelError, match=r"foreign\.zip: was trained on physics other"):
-        make_driver("foreign.zip")
+    write_archive(Path("other_physics.zip"), whole)
+    with pytest.raises(ModelError, match=r"other_physics\.zip: was trained with physics other"):
+        make_driver("other_physics.zip")
     Path("damaged.zip").write_bytes(racer.path.read_bytes()[:-100])
     with pytest.raises(ArchiveError, match=r"damaged\.zip"):
         make_driver("damaged.zip")

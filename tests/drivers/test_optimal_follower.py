@@ -1,4 +1,4 @@
-"""The optimal driver: the optimum can be driven in the simulator, and nobody beats it."""
+"""The optimal driver drives the optimal lap in the simulator, and no driver is faster."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ import pytest
 from hotlap.drivers import optimal_follower as optimal
 from hotlap.drivers.casual import CasualDriver
 from hotlap.drivers.driver import make_driver
-from hotlap.drivers.optimal_follower import FOLLOWER_AIMS, OptimalDriver, solve_followed
+from hotlap.drivers.optimal_follower import FOLLOWER_SETTINGS, OptimalDriver, solve_followed
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import DriverError
-from hotlap.evaluation.evaluate import evaluate, measuring_fleet
+from hotlap.evaluation.evaluate import evaluate, make_evaluation_fleet
 from hotlap.optimal.reference import find_reference
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -19,27 +19,27 @@ from hotlap.tracks.geometry import build_nodes, find_crossings
 from hotlap.tracks.registry import load_track, save_track
 from hotlap.tracks.track_import import import_centreline
 
-# What a lap may seem faster than the optimum by: the optimiser's mesh and the simulator's 60 ticks a second.
-NOISE = 0.002
+# A lap may be faster than the optimum by this share: the error of the optimiser's mesh and of 60 ticks a second.
+TOLERANCE = 0.002
 
 
 def line_up(driver: OptimalDriver, num_cars: int = 1) -> Fleet:
-    fleet = measuring_fleet("track-01", num_cars)
+    fleet = make_evaluation_fleet("track-01", num_cars)
     fleet.seed(np.arange(num_cars, dtype=np.uint64))
     fleet.reset(start="line")
     driver.begin(fleet, 0)
     return fleet
 
 
-def test_it_laps_the_first_track_clean_close_to_the_optimum_and_not_below(followed):
+def test_its_laps_are_clean_and_close_to_the_optimum_but_not_faster(followed):
     reference = find_reference(load_track("track-01"))
     result = evaluate(OptimalDriver(*followed), "track-01", episodes=2).against(reference.lap_time_s)
     assert (result.laps, result.clean_lap_rate, result.completion_rate) == (4, 1.0, 1.0)
-    assert -NOISE <= result.gap_to_optimal < 0.015
-    assert -NOISE <= result.standing_lap_time_sec / reference.standing_lap_time_s - 1.0 < 0.015
+    assert -TOLERANCE <= result.gap_to_optimal < 0.015
+    assert -TOLERANCE <= result.standing_lap_time_sec / reference.standing_lap_time_s - 1.0 < 0.015
 
 
-def test_it_finds_back_to_the_plan_after_a_push(followed):
+def test_it_returns_to_the_plan_after_a_disturbance(followed):
     driver = OptimalDriver(*followed)
     fleet = line_up(driver, num_cars=2)
     for _ in range(4 * TICKS_PER_SECOND):
@@ -65,14 +65,14 @@ def test_its_actions_are_in_the_space_and_the_same_for_every_car(followed):
         fleet.step(actions, autoreset=False)
 
 
-def test_it_sets_off_at_full_throttle(followed):
+def test_it_starts_at_full_throttle(followed):
     driver = OptimalDriver(*followed)
     fleet = line_up(driver)
     assert driver.act(fleet.batch.obs).tolist() == [[0.0, 1.0, 0.0]]
 
 
 class Watched:
-    """A driver, and whether any of its cars ever touched a wall or left the road."""
+    """Wraps a driver and records which cars touched a wall or left the road."""
 
     name = "watched"
 
@@ -92,7 +92,7 @@ class Watched:
         return self.driver.act(obs)
 
 
-def test_from_anywhere_it_finds_into_the_lap_and_stays_on_the_road(followed):
+def test_from_random_starts_it_joins_the_lap_and_stays_on_the_road(followed):
     driver = Watched(OptimalDriver(followed[0]))
     result = evaluate(driver, "track-01", episodes=4, start="random", seed=4)  # three of them just before the line
     assert (result.laps, result.completion_rate, result.clean_lap_rate) == (4, 1.0, 1.0)
@@ -102,14 +102,14 @@ def test_from_anywhere_it_finds_into_the_lap_and_stays_on_the_road(followed):
     best = (
         result.best_lap_time_sec / reference.lap_time_s - 1.0
     )  # the others cross the line before they are up to speed
-    assert -NOISE <= best < 0.015
+    assert -TOLERANCE <= best < 0.015
 
 
-def test_a_car_without_a_way_is_driven_calmly_until_there_is_one(followed, monkeypatch):
+def test_a_car_without_a_plan_drives_slowly_until_there_is_one(followed, monkeypatch):
     asked_s = []
-    monkeypatch.setattr(optimal, "solve_joining", lambda *args: asked_s.append(fleet.states["tick"][0] / 60.0))
+    monkeypatch.setattr(optimal, "solve_approach", lambda *args: asked_s.append(fleet.states["tick"][0] / 60.0))
     driver = OptimalDriver(followed[0])
-    fleet = measuring_fleet("track-01", 2)
+    fleet = make_evaluation_fleet("track-01", 2)
     fleet.seed(np.array([3, 4], np.uint64))
     fleet.reset(start="random")
     fleet.states["forward_mps"][1] = 1.0  # too slow for the optimiser
@@ -123,10 +123,10 @@ def test_a_car_without_a_way_is_driven_calmly_until_there_is_one(followed, monke
     assert (fleet.states["forward_mps"] > 5.0).all()
 
 
-def test_cars_on_the_line_and_elsewhere_do_not_disturb_each_other(followed):
-    """The first car of a mixed fleet does what it does alone."""
+def test_cars_on_the_line_and_elsewhere_do_not_affect_each_other(followed):
+    """The first car of a mixed fleet drives as it does alone."""
     alone, mixed = OptimalDriver(*followed), OptimalDriver(*followed)
-    one, both = line_up(alone), measuring_fleet("track-01", 2)
+    one, both = line_up(alone), make_evaluation_fleet("track-01", 2)
     both.seed(np.arange(2, dtype=np.uint64))
     both.reset(start="line")
     both.reset(start="random", mask=np.array([False, True]))
@@ -138,24 +138,30 @@ def test_cars_on_the_line_and_elsewhere_do_not_disturb_each_other(followed):
     assert abs(both.states["lateral_m"][1] - both.states["lateral_m"][0]) > 0.0
 
 
-def test_its_plans_are_found_from_the_laps_at_hand(monkeypatch):
+def test_its_plans_are_solved_from_a_warm_start(monkeypatch):
     asked = []
-    monkeypatch.setattr(optimal, "solve_flying", lambda nodes, aims, near: asked.append((aims, near)) or "own flying")
-    monkeypatch.setattr(optimal, "solve_standing", lambda nodes, aims, near: asked.append((aims, near)) or "own")
-    assert solve_followed("nodes", near=("flying", "standing")) == ("own flying", "own")
+    monkeypatch.setattr(
+        optimal,
+        "solve_flying",
+        lambda nodes, settings, warm_start: asked.append((settings, warm_start)) or "own flying",
+    )
+    monkeypatch.setattr(
+        optimal, "solve_standing", lambda nodes, settings, warm_start: asked.append((settings, warm_start)) or "own"
+    )
+    assert solve_followed("nodes", warm_start=("flying", "standing")) == ("own flying", "own")
     assert solve_followed("nodes") == ("own flying", "own")
-    near = [one for aims, one in asked if aims is FOLLOWER_AIMS]
-    assert near == ["flying", "standing", None, "own flying"]
+    starts = [one for settings, one in asked if settings is FOLLOWER_SETTINGS]
+    assert starts == ["flying", "standing", None, "own flying"]
 
 
-def test_it_wants_one_track():
+def test_several_tracks_are_refused():
     fleet = Fleet(["track-01", "track-02"], RacerSettings(), 2, CpuEngine())
     fleet.reset(start="line")
     with pytest.raises(DriverError, match=r"^the optimal driver drives one track at a time, got 2\.$"):
         OptimalDriver().begin(fleet, 0)
 
 
-def test_it_is_known_by_its_name():
+def test_it_is_made_by_its_name():
     assert isinstance(make_driver("optimal"), OptimalDriver)
 
 
@@ -164,31 +170,31 @@ def test_the_casual_driver_is_slower_than_the_optimum(track_id):
     reference = find_reference(load_track(track_id))
     result = evaluate(CasualDriver(), track_id, episodes=4).against(reference.lap_time_s)
     assert 0.2 < result.gap_to_optimal < 0.8
-    assert result.best_lap_time_sec > reference.lap_time_s * (1.0 - NOISE)
+    assert result.best_lap_time_sec > reference.lap_time_s * (1.0 - TOLERANCE)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("track_id", ["track-01", "track-02", "track-03", "train-006"])
 def test_it_drives_its_own_plan_within_a_percent(track_id):
-    """train-006 asks for a slide caught at the wheel's full speed: a plan without a reserve of it ends in a spin."""
+    """train-006 has a slide caught at the full steering rate: a plan without a margin in it ends in a spin."""
     reference = find_reference(load_track(track_id))
     result = evaluate(OptimalDriver(), track_id, episodes=1).against(reference.lap_time_s)
     assert result.clean_lap_rate == 1.0
-    assert -NOISE <= result.gap_to_optimal < 0.01
+    assert -TOLERANCE <= result.gap_to_optimal < 0.01
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("track_id", ["track-01", "track-02", "track-03"])
-def test_from_a_hundred_places_it_comes_round_without_touching_a_wall(track_id):
+def test_from_a_hundred_random_starts_it_laps_without_touching_a_wall(track_id):
     driver = Watched(OptimalDriver())
     result = evaluate(driver, track_id, episodes=100, start="random")
     assert np.count_nonzero(driver.touched) <= 2
     assert result.completion_rate >= 0.98
     assert result.clean_lap_rate >= 0.98
     reference = find_reference(load_track(track_id))
-    assert -NOISE <= result.against(reference.lap_time_s).gap_to_optimal < 0.015
+    assert -TOLERANCE <= result.against(reference.lap_time_s).gap_to_optimal < 0.015
 
 
 def grand_circuit() -> Centreline:
@@ -212,7 +218,7 @@ def write_tum(path, line: Centreline) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_it_laps_a_long_foreign_circuit_with_an_overpass(tmp_path, monkeypatch):
+def test_it_laps_a_long_imported_circuit_with_an_overpass(tmp_path, monkeypatch):
     monkeypatch.setenv("HOTLAP_HOME", str(tmp_path))
     write_tum(tmp_path / "grand.csv", grand_circuit())
     line = import_centreline(tmp_path / "grand.csv")

@@ -1,4 +1,4 @@
-"""Stacked observations: oldest first, zeros before the first, the same numbers as stable-baselines3's VecFrameStack."""
+"""Stacked observations: oldest first, zeros before the first, as in stable-baselines3's VecFrameStack."""
 
 import gymnasium as gym
 import numpy as np
@@ -10,16 +10,16 @@ from hotlap.envs.spaces import observation_space
 from hotlap.errors import ConfigError, StateError
 
 F = np.float32
-EVERYONE = np.ones(2, np.bool_)
+ALL_CARS = np.ones(2, np.bool_)
 
 
 def rows(*values: float) -> np.ndarray:
-    """One observation for each car: its number and ten times that."""
+    """One observation for each car: the value and ten times the value."""
     return np.array([[value, 10 * value] for value in values], F)
 
 
 class Scripted(gym.Env):
-    """Shows random numbers and ends after as many steps as it was told."""
+    """Random observations; an episode has `length` steps."""
 
     observation_space = gym.spaces.Box(-1.0, 1.0, (3,), F)
     action_space = gym.spaces.Discrete(2)
@@ -39,7 +39,7 @@ class Scripted(gym.Env):
         return self.look(), 0.0, self.tick >= self.length, False, {}
 
 
-def test_the_newest_stands_last_and_zeros_before_the_first():
+def test_the_newest_is_last_and_zeros_come_before_the_first():
     stack = ObservationStack(2, 3, 2)
     stack.begin(rows(1, 2))
     assert stack.value.tolist() == [[0, 0, 0, 0, 1, 10], [0, 0, 0, 0, 2, 20]]
@@ -49,13 +49,13 @@ def test_the_newest_stands_last_and_zeros_before_the_first():
     assert stack.value.dtype == F
 
 
-def test_only_the_masked_cars_begin_anew():
+def test_only_the_masked_cars_are_cleared():
     stack = ObservationStack(2, 2, 2)
     stack.begin(rows(1, 2))
     stack.push(rows(3, 4))
     stack.begin(rows(5, 6), mask=np.array([False, True]))
     assert stack.value.tolist() == [[1, 10, 3, 30], [0, 0, 6, 60]]
-    stack.begin(rows(7, 8), mask=~EVERYONE)
+    stack.begin(rows(7, 8), mask=~ALL_CARS)
     assert stack.value.tolist() == [[1, 10, 3, 30], [0, 0, 6, 60]]
     stack.begin(rows(7, 8))
     assert stack.value.tolist() == [[0, 0, 7, 70], [0, 0, 8, 80]]
@@ -69,7 +69,7 @@ def test_a_stack_of_one_is_the_observation():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
-def test_it_stacks_as_vec_frame_stack_does(depth):
+def test_it_equals_vec_frame_stack(depth):
     lengths = (3, 5, 50)
     theirs = VecFrameStack(DummyVecEnv([lambda c=c, n=n: Scripted(c, n) for c, n in enumerate(lengths)]), depth)
     plain = DummyVecEnv([lambda c=c, n=n: Scripted(c, n) for c, n in enumerate(lengths)])
@@ -92,7 +92,7 @@ def test_it_stacks_as_vec_frame_stack_does(depth):
     assert ends == 20 + 12 + 1
 
 
-def test_what_was_handed_out_is_the_callers_own():
+def test_returned_arrays_are_copies():
     stack = ObservationStack(2, 2, 2)
     obs = rows(1, 2)
     stack.begin(obs)
@@ -104,7 +104,7 @@ def test_what_was_handed_out_is_the_callers_own():
     assert first.tolist() == [[-1, -1, -1, -1], [0, 0, 2, 20]]
 
 
-def test_a_restored_stack_goes_on_alike():
+def test_a_restored_stack_continues_alike():
     one, other = ObservationStack(2, 3, 2), ObservationStack(2, 3, 2)
     one.begin(rows(1, 2))
     one.push(rows(3, 4))
@@ -139,7 +139,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(state, words):
 
 
 @pytest.mark.parametrize("depth", [0, -1, MAX_STACK + 1, 2.0, True, None, "2"])
-def test_a_depth_that_makes_no_sense_is_refused(depth):
+def test_an_invalid_depth_is_refused(depth):
     with pytest.raises(ConfigError, match="stack must be a whole number of observations from 1 to"):
         ObservationStack(2, depth, 2)
     with pytest.raises(ConfigError, match="stack must be"):

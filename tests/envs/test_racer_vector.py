@@ -1,4 +1,4 @@
-"""Many cars in one call: each of them bit for bit the single environment, over the ends of episodes."""
+"""Many cars in one call: each is bit-identical to the single environment, across episodes."""
 
 import copy
 import pickle
@@ -12,12 +12,12 @@ from gymnasium.utils.env_checker import data_equivalence
 import hotlap
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
-from hotlap.tracks.golden_traces import reflexes
+from hotlap.tracks.golden_traces import scripted_actions
 
 RESET_KEYS = {"lap", "checkpoint", "stepCount", "tick", "speed"}
 REWARD_KEYS = {"progress", "speed", "wall", "offTrack", "backward", "stillness"}
-BOTH_KEYS = {"lap", "checkpoint", "stepCount", "tick"}
-STEP_KEYS = REWARD_KEYS | BOTH_KEYS | {"rawSpeed", "wallContact", "stillnessCounter"}
+SHARED_KEYS = {"lap", "checkpoint", "stepCount", "tick"}
+STEP_KEYS = REWARD_KEYS | SHARED_KEYS | {"rawSpeed", "wallContact", "stillnessCounter"}
 FINAL_KEYS = {"final_obs", "final_info"}
 
 SHORT = {"episode": {"maxSteps": 70, "stillnessTimeoutTicks": 25}}
@@ -29,8 +29,8 @@ def masks(keys: set[str]) -> set[str]:
 
 
 def drive(obs: np.ndarray, tick: int) -> np.ndarray:
-    """Reflexes, but every third car sleeps and ends by standing still."""
-    actions = reflexes(obs, tick)
+    """Scripted actions, but every third car brakes and ends by standing still."""
+    actions = scripted_actions(obs, tick)
     actions[::3] = [0.0, 0.0, 1.0]
     return actions
 
@@ -40,7 +40,7 @@ def state_equal(a: dict, b: dict) -> bool:
 
 
 def row_of(info: dict, car: int) -> dict:
-    """Car `car`'s own info out of a batch's: the keys whose mask holds for it."""
+    """The info of one car from the info of the batch: the keys whose mask is set for it."""
     return {
         key: value[car].item()
         for key, value in info.items()
@@ -48,11 +48,11 @@ def row_of(info: dict, car: int) -> dict:
     }
 
 
-# --- the batch is its cars ---
+# --- equal to single environments ---
 
 
 @pytest.mark.parametrize(("config", "num_threads"), [(SHORT, 1), (SHORT_RANDOM, 1), (SHORT_RANDOM, 2)])
-def test_car_i_seeded_s_is_the_single_environment_seeded_s_plus_i(config, num_threads):
+def test_car_i_of_a_batch_seeded_s_equals_the_single_environment_seeded_s_plus_i(config, num_threads):
     seed, num_envs = 1234, 7
     batch = hotlap.RacerVectorEnv(num_envs, config=config, num_threads=num_threads)
     singles = [hotlap.RacerEnv(config=config) for _ in range(num_envs)]
@@ -74,20 +74,20 @@ def test_car_i_seeded_s_is_the_single_environment_seeded_s_plus_i(config, num_th
                 assert row_of(info["final_info"], car) == own[4]
                 next_obs, next_info = env.reset()
                 np.testing.assert_array_equal(obs[car], next_obs)
-                assert row_of(info, car) == {key: next_info[key] for key in BOTH_KEYS}
+                assert row_of(info, car) == {key: next_info[key] for key in SHARED_KEYS}
             else:
                 np.testing.assert_array_equal(obs[car], own[0])
                 assert row_of(info, car) == own[4]
     assert ends > 20
 
 
-def test_a_lap_is_told_in_the_batch_as_by_the_single_environment():
+def test_a_lap_is_reported_as_by_the_single_environment():
     batch, single = hotlap.RacerVectorEnv(3), hotlap.RacerEnv()
     obs, _ = batch.reset(seed=0)
     single.reset(seed=1)
     driver = CasualDriver()
     driver.begin(batch.fleet, 0)
-    told = 0
+    reported = 0
     for _ in range(2800):
         actions = driver.act(obs)
         obs, _, _, _, info = batch.step(actions)
@@ -95,12 +95,12 @@ def test_a_lap_is_told_in_the_batch_as_by_the_single_environment():
         assert ("lapTime" in info) == ("lapClean" in info)
         assert row_of(info, 1) == own
         if "lapTime" in info:
-            told += int(info["_lapTime"].sum())
+            reported += int(info["_lapTime"].sum())
             np.testing.assert_array_equal(info["_lapTime"], info["_lapClean"])
-    assert told == 3
+    assert reported == 3
 
 
-def test_the_size_of_the_batch_and_its_threads_do_not_matter():
+def test_results_do_not_depend_on_batch_size_or_threads():
     small = hotlap.RacerVectorEnv(3, config=SHORT_RANDOM, num_threads=1)
     large = hotlap.RacerVectorEnv(130, config=SHORT_RANDOM, num_threads=2)
     few, _ = small.reset(seed=9)
@@ -120,7 +120,7 @@ def test_several_tracks_in_one_batch():
     for car, env in enumerate(singles):
         np.testing.assert_array_equal(obs[car], env.reset(seed=car)[0])
     for tick in range(60):
-        actions = reflexes(obs, tick)
+        actions = scripted_actions(obs, tick)
         obs, *_ = batch.step(actions)
         for car, env in enumerate(singles):
             np.testing.assert_array_equal(obs[car], env.step(actions[car])[0])
@@ -161,7 +161,7 @@ def test_keys_and_masks():
     assert (terminated.tolist(), truncated.tolist()) == ([True, False, False], [False] * 3)
     assert set(info) == STEP_KEYS | FINAL_KEYS | masks(STEP_KEYS | FINAL_KEYS)
     for key in STEP_KEYS:
-        assert info[f"_{key}"].tolist() == ([True] * 3 if key in BOTH_KEYS else [False, True, True]), key
+        assert info[f"_{key}"].tolist() == ([True] * 3 if key in SHARED_KEYS else [False, True, True]), key
     for key in FINAL_KEYS:
         assert info[f"_{key}"].tolist() == [True, False, False]
     assert set(info["final_info"]) == STEP_KEYS | masks(STEP_KEYS)
@@ -170,7 +170,7 @@ def test_keys_and_masks():
     assert info["tick"].tolist() == [0, 5, 5]
 
 
-def test_what_was_given_out_is_not_changed_by_later_steps():
+def test_returned_arrays_are_not_changed_by_later_steps():
     env = hotlap.RacerVectorEnv(4, config=SHORT)
     obs, info = env.reset(seed=0)
     given = [obs, info]
@@ -183,7 +183,7 @@ def test_what_was_given_out_is_not_changed_by_later_steps():
     assert data_equivalence(given, kept, exact=True)
 
 
-def test_gymnasium_wrappers_count_its_episodes():
+def test_gymnasiums_record_episode_statistics_works():
     env = gym.make_vec("hotlap/Racer-v0", num_envs=4, vectorization_mode="vector_entry_point", config=SHORT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -222,7 +222,7 @@ def test_seeds_of_any_size(seed):
     np.testing.assert_array_equal(obs[3], hotlap.RacerEnv(config=SHORT_RANDOM).reset(seed=seed + 3)[0])
 
 
-def test_without_a_seed_the_next_episodes_follow():
+def test_without_a_seed_a_reset_begins_the_next_episodes():
     env, single = hotlap.RacerVectorEnv(2, config=SHORT_RANDOM), hotlap.RacerEnv(config=SHORT_RANDOM)
     first, _ = env.reset(seed=3)
     second, _ = env.reset()
@@ -236,7 +236,7 @@ def test_without_a_seed_the_next_episodes_follow():
     [([1, 2], "one seed for each of the 3 cars, got 2"), ("1", "seed must be a whole number"), (1.5, "whole number"),
      ([1, "2", 3], "whole numbers or None"), ([1, 2.5, 3], "whole numbers or None")],
 )  # fmt: skip
-def test_other_seeds_are_refused_and_the_cars_stand_still(seed, words):
+def test_invalid_seeds_are_refused_and_no_car_moves(seed, words):
     env = hotlap.RacerVectorEnv(3, config=SHORT_RANDOM)
     env.reset(seed=0)
     before = env.get_state()
@@ -245,7 +245,7 @@ def test_other_seeds_are_refused_and_the_cars_stand_still(seed, words):
     assert state_equal(env.get_state(), before)
 
 
-def test_the_start_may_be_chosen_at_reset():
+def test_the_start_can_be_chosen_at_reset():
     env = hotlap.RacerVectorEnv(2)
     assert (env.reset(seed=0)[1]["speed"] == 0.0).all()
     assert (env.reset(seed=0, options={"start": "random"})[1]["speed"] > 0.0).all()
@@ -265,7 +265,7 @@ def test_the_start_may_be_chosen_at_reset():
         ({"num_envs": 10**23}, "num_envs must be"),
         ({"num_threads": 0}, "num_threads must be"),
         ({"num_threads": 1.5}, "num_threads must be"),
-        ({"render_mode": "rgb_array"}, "draws nothing"),
+        ({"render_mode": "rgb_array"}, "cannot render"),
         ({"track_id": []}, "at least one track"),
         ({"config": {"wieghts": {}}}, "wieghts"),
     ],
@@ -280,7 +280,7 @@ def test_an_unknown_track_is_refused():
         hotlap.RacerVectorEnv(2, track_id=["track-01", "nope"])
 
 
-def test_step_before_reset_says_what_to_do():
+def test_step_before_reset_is_refused():
     with pytest.raises(gym.error.ResetNeeded, match="call reset"):
         hotlap.RacerVectorEnv(2).step(np.zeros((2, 3), np.float32))
 
@@ -300,10 +300,10 @@ def test_bad_actions_are_refused_and_no_car_moves(actions):
     assert state_equal(env.get_state(), before)
 
 
-# --- snapshots ---
+# --- saved states ---
 
 
-def test_a_snapshot_goes_on_bit_for_bit_over_ends_of_episodes():
+def test_a_restored_batch_continues_bit_identically_across_episodes():
     env = hotlap.RacerVectorEnv(5, ["track-01", "track-03"], SHORT_RANDOM)
     obs, _ = env.reset(seed=4)
     for tick in range(50):
@@ -320,7 +320,7 @@ def test_a_snapshot_goes_on_bit_for_bit_over_ends_of_episodes():
     np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
 
 
-def test_a_foreign_snapshot_is_refused_and_nothing_changes():
+def test_a_state_of_another_batch_is_refused_and_nothing_changes():
     env = hotlap.RacerVectorEnv(3)
     env.reset(seed=0)
     before = env.get_state()
@@ -335,7 +335,7 @@ def test_a_foreign_snapshot_is_refused_and_nothing_changes():
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_goes_its_own_way(clone):
+def test_a_copy_is_independent(clone):
     env = hotlap.RacerVectorEnv(3, config=SHORT)
     obs, _ = env.reset(seed=0)
     twin = clone(env)
@@ -348,7 +348,7 @@ def test_a_copy_goes_its_own_way(clone):
     assert state_equal(env.get_state(), twin.get_state())
 
 
-def test_close_may_be_called_twice():
+def test_close_can_be_called_twice():
     env = hotlap.RacerVectorEnv(2)
     env.reset(seed=0)
     env.close()

@@ -1,4 +1,4 @@
-"""Gymnasium knows our environments as soon as the package is imported."""
+"""Importing the package registers our environments with Gymnasium."""
 
 import subprocess
 import sys
@@ -10,14 +10,14 @@ import hotlap
 from hotlap.envs.registration import RACER_ID, register_environments
 
 
-def test_importing_the_package_is_enough():
+def test_importing_the_package_registers_the_environment():
     code = "import gymnasium as gym, hotlap; print(type(gym.make('hotlap/Racer-v0').unwrapped).__name__)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "RacerEnv"
     assert answer.stderr == ""
 
 
-def test_make_gives_the_single_environment_and_passes_arguments_on():
+def test_make_makes_the_single_environment_with_its_arguments():
     env = gym.make("hotlap/Racer-v0", track_id="track-02", config={"episode": {"maxSteps": 7}})
     assert isinstance(env.unwrapped, hotlap.RacerEnv)
     assert env.unwrapped.fleet.tracks[0].track_id == "track-02"
@@ -27,7 +27,7 @@ def test_make_gives_the_single_environment_and_passes_arguments_on():
     assert env.spec.max_episode_steps is None
 
 
-def test_make_vec_gives_the_batched_environment():
+def test_make_vec_makes_the_batched_environment():
     env = gym.make_vec(
         "hotlap/Racer-v0", num_envs=5, vectorization_mode="vector_entry_point", track_id=["track-01", "track-03"]
     )
@@ -50,7 +50,7 @@ def test_registering_twice_changes_nothing(recwarn):
     assert len(recwarn) == 0
 
 
-def test_a_wrong_track_says_so_through_make():
+def test_make_reports_an_unknown_track():
     with pytest.raises(ValueError, match="track 'nowhere' is not known"):
         gym.make("hotlap/Racer-v0", track_id="nowhere")
 

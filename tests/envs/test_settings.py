@@ -1,4 +1,4 @@
-"""The environment's settings: the defaults others rely on, and the limits."""
+"""The environment's settings: defaults and limits."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardWeights, sta
 from hotlap.errors import ConfigError
 from hotlap.sim.rewards import START_ON_LINE, START_RANDOM
 
-# Written out here and not taken from the code: a changed default breaks everybody's trained models.
+# Written out here instead of imported: a changed default breaks trained models.
 DEFAULTS = {
     "weights": {
         "progress": 1.0,
@@ -30,7 +30,7 @@ def as_written(settings: RacerSettings) -> dict[str, dict[str, object]]:
     return {part: {camel_case(k): v for k, v in values.items()} for part, values in asdict(settings).items()}
 
 
-def test_the_defaults_are_those_promised():
+def test_the_defaults():
     written = as_written(RacerSettings.load(None))
     assert written["weights"] == DEFAULTS["weights"]
     assert {key: written["episode"][key] for key in DEFAULTS["episode"]} == DEFAULTS["episode"]
@@ -45,7 +45,7 @@ def test_the_documented_file_is_the_defaults(tmp_path):
 
 
 @pytest.mark.parametrize(("part", "key"), [(part, key) for part, keys in DEFAULTS.items() for key in keys])
-def test_every_key_can_be_set_and_leaves_the_others_alone(part, key):
+def test_every_key_can_be_set_without_changing_the_others(part, key):
     value = 17 if part == "episode" else 0.5
     written = as_written(RacerSettings.load({part: {key: value}}))
     expected = as_written(RacerSettings())
@@ -55,7 +55,7 @@ def test_every_key_can_be_set_and_leaves_the_others_alone(part, key):
 
 @pytest.mark.parametrize(("part", "key"), [(part, key) for part, keys in DEFAULTS.items() for key in keys])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None, True, [1], 1e30])
-def test_every_key_refuses_what_is_no_fit_number(part, key, value):
+def test_every_key_refuses_invalid_values(part, key, value):
     with pytest.raises(ConfigError, match=key):
         RacerSettings.load({part: {key: value}})
 
@@ -77,12 +77,12 @@ def test_every_key_refuses_what_is_no_fit_number(part, key, value):
         ({"weights": {"wallPenalty": -1e7}}, "wallPenalty must be at most"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_key(data, words):
+def test_the_error_names_the_key(data, words):
     with pytest.raises(ConfigError, match=words):
         RacerSettings.load(data)
 
 
-def test_the_simulator_gets_every_number():
+def test_the_record_of_the_simulator_has_every_value():
     weights = RewardWeights(1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5)
     record = RacerSettings(weights, EpisodeRules(11, 12, "random", 13)).rules()
     assert record.shape == (1,)
@@ -92,7 +92,7 @@ def test_the_simulator_gets_every_number():
     assert record.dtype["progress"] == np.float32
 
 
-def test_starts_have_numbers():
+def test_start_codes():
     assert (start_code("line"), start_code("random")) == (START_ON_LINE, START_RANDOM)
     for start in ("LINE", "", None, 1, ["line"]):
         with pytest.raises(ConfigError, match="start must be 'line' or 'random'"):

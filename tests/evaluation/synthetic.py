@@ -1,4 +1,4 @@
-"""Laps with known answers: a raceline on a track's centreline, and a drive along it at a share of its speed."""
+"""Laps with known times: a raceline on a track's centreline, and a drive along it at a share of its speed."""
 
 import math
 
@@ -8,7 +8,7 @@ from hotlap.evaluation.evaluate import Lap
 from hotlap.evaluation.telemetry import Telemetry
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.files import Raceline
+from hotlap.tracks.raceline_file import Raceline
 from hotlap.tracks.registry import Track
 
 
@@ -30,7 +30,7 @@ def centreline_raceline(track: Track, speed_mps: np.ndarray | None = None) -> Ra
 
 
 def clock(raceline: Raceline, track: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Arc length every centimetre or so of a lap on the centreline, time there and speed, by plain summing up."""
+    """Arc length in steps of about a centimetre, time and speed of a lap on the centreline, by summation."""
     nodes = track.nodes
     arc_m = np.linspace(0.0, nodes.length_m, 100 * nodes.num_nodes + 1)
     squared = np.append(raceline.vx_mps, raceline.vx_mps[0]) ** 2

@@ -1,4 +1,4 @@
-"""The figures of an evaluation, with drivers whose answers are known."""
+"""The figures of an evaluation, with drivers whose figures are known."""
 
 import json
 import math
@@ -9,16 +9,16 @@ import pytest
 
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ConfigError, UnknownTrackError
-from hotlap.evaluation import evaluate as laps_module
+from hotlap.evaluation import evaluate as evaluate_module
 from hotlap.evaluation.evaluate import (
     Evaluation,
-    Headway,
     Lap,
     LapCounter,
+    StuckDetector,
+    compute_figures,
     drive,
     evaluate,
-    figures_of,
-    measuring_fleet,
+    make_evaluation_fleet,
 )
 
 FIGURES = [
@@ -40,7 +40,7 @@ class Statue:
 
 
 class Circler(Statue):
-    """Full lock and a little gas: busy, and going nowhere."""
+    """Full lock and a little throttle: it drives in circles."""
 
     name = "circler"
 
@@ -48,15 +48,15 @@ class Circler(Statue):
         return np.tile(np.array([1.0, 0.15, 0.0], np.float32), (self._num_cars, 1))
 
 
-class Sleeper(CasualDriver):
-    """Every other car falls asleep after its first lap."""
+class Stopper(CasualDriver):
+    """Every other car stops after its first lap."""
 
-    name = "sleeper"
+    name = "stopper"
 
     def act(self, obs):
         actions = super().act(obs)
-        asleep = (self._fleet.states["lap"] > 1) & (np.arange(self._fleet.num_cars) % 2 == 1)
-        actions[asleep] = [0.0, 0.0, 1.0]
+        is_stopped = (self._fleet.states["lap"] > 1) & (np.arange(self._fleet.num_cars) % 2 == 1)
+        actions[is_stopped] = [0.0, 0.0, 1.0]
         return actions
 
 
@@ -65,7 +65,7 @@ def casual() -> Evaluation:
     return evaluate(CasualDriver(), "track-01", episodes=4, seed=5)
 
 
-def test_the_promised_figures_are_there_and_go_into_json():
+def test_all_figures_can_be_written_as_json():
     result = evaluate(Statue(), "track-01", episodes=2)
     written = json.loads(json.dumps(result.as_dict()))
     assert [name for name in written if name in FIGURES] == FIGURES
@@ -76,7 +76,7 @@ def test_the_promised_figures_are_there_and_go_into_json():
 
 
 @pytest.mark.parametrize("start", ["line", "random"])
-def test_who_never_gets_round_has_no_times(start):
+def test_without_a_lap_there_are_no_times(start):
     result = evaluate(Statue() if start == "line" else Circler(), "track-01", episodes=3, start=start)
     assert (result.episodes, result.laps, result.completion_rate) == (3, 0, 0.0)
     for name in FIGURES[3:-1]:
@@ -84,48 +84,48 @@ def test_who_never_gets_round_has_no_times(start):
 
 
 def test_a_statue_is_stopped_by_the_stillness_rule():
-    fleet = measuring_fleet("track-01", 2)
+    fleet = make_evaluation_fleet("track-01", 2)
     fleet.reset(start="line")
     statue = Statue()
     statue.begin(fleet, 0)
-    counter = drive(statue, fleet, laps_wanted=2)
+    counter = drive(statue, fleet, num_laps=2)
     assert fleet.states["tick"].tolist() == [180, 180]
     # 180 ticks of the stillness penalty and not a metre of progress.
     np.testing.assert_allclose(counter.returns, -0.180, rtol=1e-4)
 
 
-def test_who_is_busy_but_passes_no_gate_is_stopped(monkeypatch):
-    monkeypatch.setattr(laps_module, "STUCK_AFTER_S", 5)
-    fleet = measuring_fleet("track-01", 1)
+def test_a_car_that_drives_in_circles_is_stopped(monkeypatch):
+    monkeypatch.setattr(evaluate_module, "STUCK_AFTER_S", 5)
+    fleet = make_evaluation_fleet("track-01", 1)
     fleet.reset(start="line")
     circler = Circler()
     circler.begin(fleet, 0)
-    drive(circler, fleet, laps_wanted=1)
+    drive(circler, fleet, num_laps=1)
     assert 5 * 60 < fleet.states["tick"][0] <= 10 * 60
 
 
-def test_a_long_way_to_the_line_is_not_being_stuck():
-    """Seed 17 starts just behind the line of track-03; the casual driver needs 80 s to come to it and be timed."""
+def test_a_long_way_to_the_line_does_not_count_as_stuck():
+    """Seed 17 starts just after the line of track-03; the casual driver needs 80 s to reach it."""
     assert evaluate(CasualDriver(), "track-03", episodes=1, start="random", seed=17).completion_rate == 1.0
 
 
-def test_whoever_gains_no_ground_is_lost_after_a_minute():
-    """Forth and back over the line, 100 m each way, for ever; and once 120 m further, that was getting on."""
-    fleet = measuring_fleet("track-01", 2)
+def test_a_car_that_gets_no_further_is_stuck_after_a_minute():
+    """Both cars go back and forth over the line, 100 m each way; the second moves on by 120 m once."""
+    fleet = make_evaluation_fleet("track-01", 2)
     fleet.reset(start="line")
-    headway = Headway(fleet)
+    stuck = StuckDetector(fleet)
     lap_m = fleet.tracks[0].nodes.length_m
-    lost_at = [0, 0]
+    stuck_at = [0, 0]
     for tick in range(1, 7500):
         swing_m = 100.0 * math.sin(tick / 50.0)
         fleet.states["arc_m"] = [swing_m % lap_m, (swing_m + (120.0 if tick > 1800 else 0.0)) % lap_m]
-        for car in np.flatnonzero(headway.is_lost(tick)):
-            lost_at[car] = lost_at[car] or tick
-    assert lost_at[0] == 3601
-    assert 3601 + 1800 < lost_at[1] < 3601 + 2400
+        for car in np.flatnonzero(stuck.is_stuck(tick)):
+            stuck_at[car] = stuck_at[car] or tick
+    assert stuck_at[0] == 3601
+    assert 3601 + 1800 < stuck_at[1] < 3601 + 2400
 
 
-def test_the_casual_driver_in_figures(casual):
+def test_the_figures_of_the_casual_driver(casual):
     result = casual
     assert (result.laps, result.completion_rate, result.clean_lap_rate) == (8, 1.0, 1.0)
     assert result.wall_contacts_per_lap == 0.0
@@ -138,12 +138,12 @@ def test_the_casual_driver_in_figures(casual):
 
 def test_the_figures_are_those_of_the_single_laps(casual):
     seed, episodes = 5, 4
-    fleet = measuring_fleet("track-01", episodes)
+    fleet = make_evaluation_fleet("track-01", episodes)
     fleet.seed(np.arange(seed, seed + episodes, dtype=np.uint64))
     fleet.reset(start="line")
     driver = CasualDriver()
     driver.begin(fleet, seed)
-    counter = drive(driver, fleet, laps_wanted=2)
+    counter = drive(driver, fleet, num_laps=2)
     flying = [lap.time_s for lap in counter.laps if lap.number == 2]
     standing = [lap.time_s for lap in counter.laps if lap.number == 1]
     assert len(flying) == len(standing) == 4
@@ -151,27 +151,27 @@ def test_the_figures_are_those_of_the_single_laps(casual):
     assert casual.best_lap_time_sec == min(flying)
     assert casual.std_lap_time_sec == pytest.approx(np.std(flying))
     assert casual.standing_lap_time_sec == pytest.approx(np.mean(standing))
-    # Another drive of the same seed: all of it is the same.
+    # The same seed gives the same drive.
     assert casual.mean_reward == pytest.approx(counter.returns.mean(), rel=1e-12)
 
 
-def test_who_does_half_of_it_completes_half():
-    result = evaluate(Sleeper(), "track-01", episodes=4, seed=5)
+def test_half_the_cars_complete_their_laps():
+    result = evaluate(Stopper(), "track-01", episodes=4, seed=5)
     assert result.completion_rate == 0.5
     assert result.laps == 6
     assert result.clean_lap_rate == 1.0
 
 
-def test_a_random_start_needs_one_whole_lap_and_has_no_standing_one(casual):
+def test_from_a_random_start_there_is_no_standing_lap(casual):
     result = evaluate(CasualDriver(), "track-01", episodes=3, start="random", seed=2)
     assert (result.laps, result.completion_rate, result.start) == (3, 1.0, "random")
     assert result.standing_lap_time_sec is None
     assert result.mean_lap_time_sec == pytest.approx(casual.mean_lap_time_sec, rel=0.02)
 
 
-def test_the_time_limit_is_lifted(casual):
+def test_there_is_no_time_limit(casual):
     assert 60.0 * (casual.standing_lap_time_sec + casual.mean_lap_time_sec) > 3000
-    assert measuring_fleet("track-01", 1).settings.episode.max_steps > 10**9
+    assert make_evaluation_fleet("track-01", 1).settings.episode.max_steps > 10**9
 
 
 def test_only_clean_laps_count_for_the_times():
@@ -182,7 +182,7 @@ def test_only_clean_laps_count_for_the_times():
     ]  # fmt: skip
     counter.wall_contacts = 3
     counter.returns[:] = [1.0, 2.0, 3.0, 6.0]
-    measured = figures_of(counter, episodes=4, laps_wanted=2)
+    measured = compute_figures(counter, episodes=4, num_laps=2)
     result = Evaluation(driver="x", track="track-01", start="line", seed=0, episodes=4, **measured)
     assert (result.mean_lap_time_sec, result.best_lap_time_sec, result.std_lap_time_sec) == (42.0, 40.0, 2.0)
     assert result.median_lap_time_sec == 42.0
@@ -196,31 +196,31 @@ def test_only_clean_laps_count_for_the_times():
 
 
 def test_a_contact_is_counted_when_it_begins():
-    fleet = measuring_fleet("track-01", 2)
+    fleet = make_evaluation_fleet("track-01", 2)
     counter = LapCounter(2)
     running = np.array([True, True])
     infos = fleet.batch.infos
     infos["lapTime"] = np.nan
     for touching in ([False, False], [True, False], [True, True], [False, True], [True, True]):
         infos["wallContact"] = touching
-        counter.note(fleet, running)
+        counter.add_tick(fleet, running)
     assert counter.wall_contacts == 3
 
 
-def test_cars_that_are_done_are_not_counted_on():
-    fleet = measuring_fleet("track-01", 2)
+def test_cars_that_are_done_are_not_counted():
+    fleet = make_evaluation_fleet("track-01", 2)
     fleet.batch.infos["lapTime"] = [31.0, 32.0]
     fleet.batch.infos["lap"] = 2
     fleet.batch.infos["wallContact"] = True
     fleet.batch.rewards[:] = 1.0
     counter = LapCounter(2)
-    counter.note(fleet, np.array([False, True]))
+    counter.add_tick(fleet, np.array([False, True]))
     assert counter.laps == [Lap(1, 1, 32.0, False)]
     assert counter.returns.tolist() == [0.0, 1.0]
     assert counter.wall_contacts == 1
 
 
-def test_progress_goes_up_to_the_end():
+def test_progress_rises_to_the_end():
     shares: list[float] = []
     evaluate(CasualDriver(), "track-01", episodes=2, start="random", progress=shares.append)
     assert len(shares) > 40

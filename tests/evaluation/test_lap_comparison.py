@@ -1,4 +1,4 @@
-"""Where the time goes, on laps whose answer is known beforehand."""
+"""Where time is lost, on laps whose answer is known beforehand."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 from evaluation.synthetic import centreline_raceline, clock, follow
 from hotlap.errors import ReportError
 from hotlap.evaluation.evaluate import Lap
-from hotlap.evaluation.lap_comparison import best_flying_lap, compare, corner_names, estimate_pedals, project
+from hotlap.evaluation.lap_comparison import best_flying_lap, compare, estimate_pedals, project
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.corners import find_corners
@@ -38,7 +38,7 @@ def figure_eight() -> Track:
     return replace(load_track("track-01"), centreline=line, nodes=build_nodes(line))
 
 
-def test_the_reference_itself_loses_nothing_anywhere(track, raceline, lap_s):
+def test_the_reference_itself_loses_nothing(track, raceline, lap_s):
     result = compare(follow(raceline, track), track, raceline, lap_s)
     np.testing.assert_allclose(result.delta_s, 0.0, atol=1e-3)
     np.testing.assert_allclose(result.driver_speed_mps, result.optimal_speed_mps, rtol=5e-3)
@@ -46,7 +46,7 @@ def test_the_reference_itself_loses_nothing_anywhere(track, raceline, lap_s):
     assert result.gap == pytest.approx(0.0, abs=1e-6)
 
 
-def test_nine_tenths_of_the_speed_lose_a_ninth_of_the_time_everywhere(track, raceline, lap_s):
+def test_at_nine_tenths_of_the_speed_a_ninth_of_the_time_is_lost_everywhere(track, raceline, lap_s):
     result = compare(follow(raceline, track, 0.9), track, raceline, lap_s)
     np.testing.assert_allclose(result.delta_s, result.optimal_time_s / 0.9 - result.optimal_time_s, atol=1e-3)
     assert result.delta_s[-1] == pytest.approx(lap_s / 0.9 - lap_s, abs=1e-3)
@@ -59,7 +59,7 @@ def test_nine_tenths_of_the_speed_lose_a_ninth_of_the_time_everywhere(track, rac
         assert sector.driver_slowest_mps == pytest.approx(0.9 * sector.optimal_slowest_mps, rel=0.01)
 
 
-def test_losses_of_the_sectors_add_up_to_the_laps_difference(track, raceline, lap_s):
+def test_sector_losses_add_up_to_the_difference_of_the_laps(track, raceline, lap_s):
     result = compare(follow(raceline, track, 0.83), track, raceline, lap_s)
     assert sum(sector.lost_s for sector in result.sectors) == pytest.approx(result.lap.time_s - lap_s, abs=1e-3)
     assert result.delta_s[0] == 0.0
@@ -85,7 +85,7 @@ def test_the_best_clean_flying_lap_is_taken():
     assert best_flying_lap([laps[0], laps[2]]) == laps[2]
 
 
-def test_a_car_that_goes_back_passes_each_place_once(track, raceline, lap_s):
+def test_a_car_that_goes_back_is_timed_at_its_first_passage(track, raceline, lap_s):
     trace = follow(raceline, track, 0.9)
     first = len(trace.x_m) // 2 + 400
     arc_m = trace.arc_m.copy()
@@ -99,7 +99,7 @@ def test_a_car_that_goes_back_passes_each_place_once(track, raceline, lap_s):
     assert (np.diff(result.driver_time_s) > 0.0).all()
 
 
-def test_a_raceline_may_begin_anywhere_on_the_lap(track, raceline, lap_s):
+def test_a_raceline_may_start_anywhere_on_the_lap(track, raceline, lap_s):
     shift = 333
     columns = {
         name: np.roll(getattr(raceline, name), -shift) for name in ("x_m", "y_m", "psi_rad", "vx_mps", "ax_mps2")
@@ -109,14 +109,14 @@ def test_a_raceline_may_begin_anywhere_on_the_lap(track, raceline, lap_s):
     np.testing.assert_allclose(result.delta_s, 0.0, atol=2e-3)
 
 
-def test_projection_keeps_to_its_own_level_of_an_overpass():
+def test_projection_stays_on_its_level_of_an_overpass():
     track = figure_eight()
     assert len(find_crossings(track.nodes)) == 1
     raceline = centreline_raceline(track, np.full(track.nodes.num_nodes, 30.0))
     np.testing.assert_allclose(project(raceline, track.nodes), raceline.s_m, atol=1e-6)
 
 
-def test_projection_keeps_to_its_own_leg_of_a_hairpin(track):
+def test_projection_stays_on_its_leg_of_a_hairpin(track):
     """Two straights 8 m apart, where the road of one reaches past the middle between them."""
     along, turn = np.arange(0.0, 60.0, 2.0), np.arange(0.0, np.pi, 0.4)
     half = np.concatenate([along - 30.0 + 0.0j, 30.0 + 4.0j - 4.0j * np.exp(1j * turn)])
@@ -134,7 +134,7 @@ def test_projection_keeps_to_its_own_leg_of_a_hairpin(track):
     np.testing.assert_allclose(around, 0.0, atol=0.05)
 
 
-def test_projection_inverts_a_shift_to_the_side(track):
+def test_projection_ignores_a_lateral_offset(track):
     nodes = track.nodes
     side_m = 3.0 * np.sin(np.arange(nodes.num_nodes) / 40.0)
     line = replace(
@@ -146,18 +146,13 @@ def test_projection_inverts_a_shift_to_the_side(track):
     np.testing.assert_allclose(around, 0.0, atol=1e-6)
 
 
-def test_pedals_estimated_from_acceleration():
+def test_pedals_are_estimated_from_acceleration():
     car = CarParameters()
     flat_out = np.array([car.top_speed_mps])
     throttle, brake = estimate_pedals(flat_out, np.zeros(1), car)
     assert (throttle[0], brake[0]) == pytest.approx((1.0, 0.0), abs=1e-6)
     throttle, brake = estimate_pedals(np.zeros(1), np.array([-car.rolling_mps2 - 0.5 * 24.0e3 / 1200.0]), car)
     assert (throttle[0], brake[0]) == pytest.approx((0.0, 0.5))
-
-
-def test_corners_have_the_names_people_give_them(track):
-    names = corner_names(track.nodes, find_corners(track.nodes))
-    assert names == ["right sweeper", "chicane", "chicane", "hairpin", "left", "right kink", "right"]
 
 
 def test_a_track_without_corners_is_one_sector():
@@ -172,11 +167,11 @@ def test_a_track_without_corners_is_one_sector():
     assert sector.lost_s == pytest.approx(circle.nodes.length_m / 160.0, abs=1e-3)
 
 
-def test_what_cannot_be_compared_is_refused(track, raceline, lap_s):
+def test_laps_that_cannot_be_compared_are_refused(track, raceline, lap_s):
     trace = follow(raceline, track)
     with pytest.raises(ReportError, match="no flying lap among 1 laps"):
         compare(replace(trace, laps=trace.laps[:1]), track, raceline, lap_s)
-    with pytest.raises(ReportError, match=r"said to be 99\.00 s"):
+    with pytest.raises(ReportError, match=r"given lap time is 99\.00 s"):
         compare(trace, track, raceline, 99.0)
-    with pytest.raises(ReportError, match="does not go once round"):
+    with pytest.raises(ReportError, match="does not go once around"):
         compare(trace, track, centreline_raceline(load_track("track-03")), lap_s)

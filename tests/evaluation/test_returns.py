@@ -1,4 +1,4 @@
-"""Returns of whole episodes: environments with known answers, and a plain loop as the oracle."""
+"""Returns of whole episodes: environments with known returns, and a plain loop as the oracle."""
 
 import gymnasium as gym
 import numpy as np
@@ -6,23 +6,22 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from hotlap.envs.gym_registry import reward_threshold
 from hotlap.errors import ActionError, ConfigError
 from hotlap.evaluation import returns as returns_module
 from hotlap.evaluation.returns import MAX_ENVS, Returns, evaluate_returns
 
 
 class Countdown(gym.Env):
-    """Lasts as many steps as its seed's last digit says, plus one; each step earns the action."""
+    """Its episodes last the last digit of the seed plus one steps; the reward is the action."""
 
     observation_space = spaces.Box(0, 20, (2,), np.float64)
     action_space = spaces.Box(-1, 1, (), np.float32)
-    living = 0
-    most_living = 0
+    open = 0
+    max_open = 0
 
     def __init__(self) -> None:
-        Countdown.living += 1
-        Countdown.most_living = max(Countdown.most_living, Countdown.living)
+        Countdown.open += 1
+        Countdown.max_open = max(Countdown.max_open, Countdown.open)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -40,7 +39,7 @@ class Countdown(gym.Env):
         return np.array([self.digit, self.left], float)
 
     def close(self) -> None:
-        Countdown.living -= 1
+        Countdown.open -= 1
 
 
 class Endless(Countdown):
@@ -56,10 +55,10 @@ class Keyed(Countdown):
 
 
 @pytest.fixture(autouse=True)
-def doubles():
-    Countdown.living = Countdown.most_living = 0
+def registered_environments():
+    Countdown.open = Countdown.max_open = 0
     for kind in (Countdown, Endless, Keyed):
-        gym.register(f"test/{kind.__name__}-v0", kind, reward_threshold=7 if kind is Countdown else None)
+        gym.register(f"test/{kind.__name__}-v0", kind)
     yield
     for kind in (Countdown, Endless, Keyed):
         del gym.registry[f"test/{kind.__name__}-v0"]
@@ -95,32 +94,32 @@ def test_episode_j_is_seeded_seed_plus_j_and_played_to_its_end(episodes):
     np.testing.assert_allclose(found.returns, (digits + 1) * digits / 10.0, rtol=1e-6)
 
 
-def test_figures_are_those_of_the_arrays():
+def test_means_and_standard_deviation():
     found = Returns(np.array([1.0, 2.0, 6.0]), np.array([10, 20, 60]))
     assert found.mean == 3.0
     assert found.std == pytest.approx(np.sqrt(14 / 3))
     assert found.length_mean == 30.0
 
 
-def test_an_episode_without_end_is_cut():
+def test_an_endless_episode_stops_at_max_steps():
     found = evaluate_returns(tenth_of_the_digit, "test/Endless-v0", {}, episodes=3, seed=0, max_steps=40)
     np.testing.assert_array_equal(found.lengths, [40, 40, 40])
     np.testing.assert_array_equal(found.returns, [20.0, 20.0, 20.0])
 
 
-def test_a_time_limit_ends_an_episode_too():
+def test_a_time_limit_ends_an_episode():
     found = evaluate_returns(
         tenth_of_the_digit, "test/Countdown-v0", {"max_episode_steps": 3}, episodes=10, seed=0, max_steps=9
     )
     np.testing.assert_array_equal(found.lengths, [1, 2, 3, 3, 3, 3, 3, 3, 3, 3])
 
 
-def test_the_policy_always_sees_the_full_width_and_stale_rows_keep_their_last_observation():
+def test_the_batch_keeps_its_size_and_ended_rows_keep_their_last_observation():
     seen = []
 
     def predict(obs):
         seen.append(obs.copy())
-        obs[:] = np.nan  # the copy is the policy's to keep or spoil
+        obs[:] = np.nan  # the policy may change its copy
         return np.zeros(len(obs), np.float32)
 
     evaluate_returns(predict, "test/Countdown-v0", {}, episodes=5, seed=0)
@@ -145,14 +144,14 @@ def test_observations_with_keys_come_as_a_dict_of_batches():
 
 def test_no_more_than_a_hundred_environments_at_once_and_none_left_open():
     evaluate_returns(tenth_of_the_digit, "test/Countdown-v0", {}, episodes=250, seed=0)
-    assert (Countdown.most_living, Countdown.living) == (100, 0)
+    assert (Countdown.max_open, Countdown.open) == (100, 0)
 
     def fail(obs):
         raise RuntimeError("no idea")
 
     with pytest.raises(RuntimeError, match="no idea"):
         evaluate_returns(fail, "test/Countdown-v0", {}, episodes=3, seed=0)
-    assert Countdown.living == 0
+    assert Countdown.open == 0
 
 
 # --- against a plain loop ---
@@ -162,7 +161,7 @@ def test_no_more_than_a_hundred_environments_at_once_and_none_left_open():
     ("env_id", "env_args"),
     [("CartPole-v1", {}), ("LunarLander-v3", {"gravity": -11.0}), ("Pendulum-v1", {"max_episode_steps": 30})],
 )
-def test_it_is_the_plain_loop(env_id, env_args, monkeypatch):
+def test_returns_equal_those_of_a_plain_loop(env_id, env_args, monkeypatch):
     if env_id.startswith("Lunar"):
         pytest.importorskip("Box2D")
     monkeypatch.setattr(returns_module, "MAX_ENVS", 8)
@@ -182,7 +181,7 @@ def test_it_is_the_plain_loop(env_id, env_args, monkeypatch):
     assert len(set(returns)) > 5
 
 
-def test_a_network_gives_the_same_twice():
+def test_a_network_is_deterministic():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2))
 
@@ -195,7 +194,7 @@ def test_a_network_gives_the_same_twice():
     np.testing.assert_array_equal(one.lengths, other.lengths)
 
 
-def test_our_own_car_can_be_judged():
+def test_the_racer_can_be_evaluated():
     def predict(obs):
         return np.tile(np.float32([0.0, 1.0, 0.0]), (len(obs), 1))
 
@@ -214,7 +213,7 @@ def test_numbers_out_of_range_are_refused(wrong):
         evaluate_returns(tenth_of_the_digit, "CartPole-v1", {}, **({"episodes": 1, "seed": 0} | wrong))
 
 
-def test_a_policy_that_gives_too_few_actions_is_told():
+def test_too_few_actions_are_refused():
     with pytest.raises(ActionError, match="asked for 4 actions and gave 2"):
         evaluate_returns(lambda obs: np.zeros(2, np.float32), "test/Countdown-v0", {}, episodes=4, seed=0)
 
@@ -222,27 +221,3 @@ def test_a_policy_that_gives_too_few_actions_is_told():
 def test_an_unknown_environment_is_refused():
     with pytest.raises(ConfigError, match="Did you mean 'CartPole-v1'"):
         evaluate_returns(tenth_of_the_digit, "CartPool-v1", {}, episodes=1, seed=0)
-
-
-# --- thresholds ---
-
-
-@pytest.mark.parametrize(
-    ("env_id", "threshold"),
-    [
-        ("LunarLander-v3", 200.0),
-        ("CartPole-v1", 475.0),
-        ("CartPole", 475.0),
-        ("test/Countdown-v0", 7.0),
-        ("hotlap/Racer-v0", None),
-        ("Pendulum-v1", None),
-    ],
-)
-def test_the_registration_names_the_threshold(env_id, threshold):
-    assert reward_threshold(env_id) == threshold
-    assert threshold is None or type(reward_threshold(env_id)) is float
-
-
-def test_an_unknown_environment_has_no_threshold():
-    with pytest.raises(ConfigError, match="not known"):
-        reward_threshold("xyzzy-v0")

@@ -1,4 +1,4 @@
-"""A recorded drive: one row a tick, and the laps in it."""
+"""A recorded drive: one row per tick, and its laps."""
 
 from dataclasses import fields
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hotlap.drivers.casual import CasualDriver
-from hotlap.evaluation.evaluate import drive, measuring_fleet
+from hotlap.evaluation.evaluate import drive, make_evaluation_fleet
 from hotlap.evaluation.telemetry import record_laps
 from hotlap.tracks.registry import load_track
 
@@ -21,7 +21,7 @@ def test_there_is_a_row_for_every_tick(trace):
     for field in fields(trace):
         if field.name != "laps":
             assert getattr(trace, field.name).shape == trace.x_m.shape
-    # The last lap ends within the last tick, so rows stand on both sides of the line.
+    # The last lap ends within the last tick, so there are rows on both sides of the line.
     assert (len(trace.x_m) - 2) / 60.0 < total_s <= (len(trace.x_m) - 1) / 60.0
 
 
@@ -30,32 +30,32 @@ def test_the_laps_are_those_driven(trace):
     assert trace.laps[1].time_s < trace.laps[0].time_s < 45.0
 
 
-def test_it_begins_standing_on_the_line(trace):
+def test_it_starts_standing_on_the_line(trace):
     nodes = load_track("track-01").nodes
     assert trace.speed_mps[0] == 0.0
     assert (trace.x_m[0], trace.y_m[0]) == pytest.approx((nodes.x_m[0], nodes.y_m[0]), abs=0.01)
     assert trace.arc_m[0] == 0.0
 
 
-def test_speed_is_the_way_between_rows(trace):
-    way_m = np.hypot(np.diff(trace.x_m), np.diff(trace.y_m))
+def test_speed_is_the_distance_between_rows(trace):
+    distance_m = np.hypot(np.diff(trace.x_m), np.diff(trace.y_m))
     mean_mps = 0.5 * (trace.speed_mps[1:] + trace.speed_mps[:-1])
-    np.testing.assert_allclose(way_m * 60.0, mean_mps, atol=0.15)
+    np.testing.assert_allclose(distance_m * 60.0, mean_mps, atol=0.15)
 
 
-def test_arc_length_goes_round_twice(trace):
+def test_arc_length_restarts_at_each_lap(trace):
     steps = np.diff(trace.arc_m)
     assert np.count_nonzero(steps < -100.0) == 2
     assert trace.arc_m.max() == pytest.approx(load_track("track-01").nodes.length_m, abs=1.0)
 
 
-def test_the_driver_is_not_disturbed_by_being_recorded(trace):
-    fleet = measuring_fleet("track-01", 1)
+def test_recording_does_not_change_the_drive(trace):
+    fleet = make_evaluation_fleet("track-01", 1)
     fleet.seed(np.array([1], np.uint64))
     fleet.reset(start="line")
     driver = CasualDriver()
     driver.begin(fleet, 1)
-    assert drive(driver, fleet, laps_wanted=2).laps == trace.laps
+    assert drive(driver, fleet, num_laps=2).laps == trace.laps
 
 
 def test_the_controls_are_those_applied(trace):
@@ -70,5 +70,5 @@ def test_the_controls_are_those_applied(trace):
 def test_lateral_is_the_distance_from_the_centreline(trace):
     nodes = load_track("track-01").nodes
     at = 700
-    away_m = np.hypot(nodes.x_m - trace.x_m[at], nodes.y_m - trace.y_m[at]).min()
-    assert abs(trace.lateral_m[at]) == pytest.approx(away_m, abs=0.1)
+    adistance_m = np.hypot(nodes.x_m - trace.x_m[at], nodes.y_m - trace.y_m[at]).min()
+    assert abs(trace.lateral_m[at]) == pytest.approx(adistance_m, abs=0.1)

@@ -1,4 +1,4 @@
-"""What a model file says about itself, which file a name means, and what must not be driven with."""
+"""Model files: the card, refusals, and which file a run's name means."""
 
 import subprocess
 import sys
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
-from hotlap.config import build, snake_case
+from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.spaces import OBSERVATION_LAYOUT, action_space
 from hotlap.errors import ArchiveError, ConfigError, InputFileError, ModelError
 from hotlap.models.archive import Archive, read_archive, tensors_digest, write_archive
 from hotlap.models.model_file import (
@@ -21,15 +22,27 @@ from hotlap.models.model_file import (
     is_there,
     read_model,
     refuse_foreign,
+    write_model,
 )
+from hotlap.models.space_data import space_data
 from hotlap.sim.version import PHYSICS_VERSION
 
-CARD = ModelCard("ppo", "CartPole-v1", 3, 100, "c" * 64, "w" * 64, PolicySettings(), "Box(4)", "Discrete(2)")
+CARD = ModelCard(
+    algorithm="ppo",
+    environment="CartPole-v1",
+    seed=3,
+    step=100,
+    config_digest="c" * 64,
+    weights_digest="w" * 64,
+    policy=PolicySettings(),
+    observation_space=space_data(spaces.Box(-np.inf, np.inf, (4,))),
+    action_space=space_data(spaces.Discrete(2)),
+)
 RACER_CARD = replace(CARD, environment=RACER_ID, physics=PHYSICS_VERSION, observation_layout=OBSERVATION_LAYOUT)
 
 
 def forge(source: Path, target: Path, groups=None, **card) -> Path:
-    """A whole file like `source` but for these fields of the card and these groups of tensors (None: left out)."""
+    """A file like `source`, with these fields of the card and these groups of tensors changed (None: left out)."""
     whole = read_archive(source)
     about = {**whole.about, "card": {**whole.about["card"], **card}}
     tensors = {name: group for name, group in {**whole.tensors, **(groups or {})}.items() if group is not None}
@@ -38,7 +51,7 @@ def forge(source: Path, target: Path, groups=None, **card) -> Path:
 
 
 def refusal(path: Path, kind: type[Exception] = ModelError) -> str:
-    """What is said about a model file; checked to be one line that names it."""
+    """The error about a model file, checked to be one line that names it."""
     with pytest.raises(kind) as caught:
         read_model(path)
     text = str(caught.value)
@@ -53,29 +66,31 @@ def path(tmp_path) -> Path:
     return tmp_path / "model.zip"
 
 
-# --- what it says ---
+# --- the card ---
 
 
-def test_a_trained_model_says_what_it_is(racer):
+def test_the_card_of_a_racer_holds_its_settings(racer):
     card = read_model(racer.path).card
-    world, policy = racer.config.racer, racer.config.policy
+    options, policy = racer.config.racer, racer.config.policy
     assert (card.algorithm, card.environment, card.seed, card.step) == ("ppo", RACER_ID, 42, 512)
     assert (card.physics, card.observation_layout) == (PHYSICS_VERSION, OBSERVATION_LAYOUT)
-    assert (card.track, card.action_repeat, card.stack, card.lap_fourier) == (world.track, 3, 2, 2)
+    assert (card.track, card.action_repeat, card.stack, card.lap_fourier) == (options.track, 3, 2, 2)
+    assert card.spaces == (stacked_observation_space(2, 2), action_space())
     assert card.policy == replace(policy, kind="MlpPolicy")
     assert card.clip_obs == 10.0
     assert card.config_digest == racer.config.digest()
     assert card.weights_digest == tensors_digest(read_model(racer.path).weights)
 
 
-def test_a_model_of_another_environment_has_no_physics(cartpole):
+def test_the_card_of_another_environment_has_no_physics(cartpole):
     card = read_model(cartpole.path).card
     assert not card.is_racer
     assert (card.physics, card.observation_layout, card.track) == (None, None, None)
     assert card.clip_obs == 2.0
+    assert card.action_space == {"kind": "Discrete", "n": 2, "start": 0}
 
 
-def test_the_weights_and_statistics_are_the_learners(racer):
+def test_weights_and_statistics_are_those_of_the_learner(racer):
     found = read_model(racer.path)
     live = racer.model.policy.state_dict()
     assert set(found.weights) == set(live)
@@ -92,7 +107,7 @@ def test_a_model_without_a_normalizer_has_no_statistics(soft_racer):
     assert found.normalizer == {}
 
 
-def test_a_file_holds_json_and_safetensors_only_and_no_replay_buffer(soft_racer):
+def test_a_model_file_holds_no_replay_buffer(soft_racer):
     assert "replay" not in read_archive(soft_racer.path).tensors
 
 
@@ -106,9 +121,16 @@ def test_a_file_holds_json_and_safetensors_only_and_no_replay_buffer(soft_racer)
     ids=["plain", "racer", "policy"],
 )
 def test_a_card_comes_back_from_plain_data(card):
-    plain = card.as_plain()
-    assert build(ModelCard, plain, "card", snake_case) == card
-    assert card_of({"card": plain}, Path("x.zip")) == card
+    assert card_of({"card": card.as_plain()}, Path("x.zip")) == card
+
+
+def test_a_written_model_comes_back(cartpole, path):
+    model = read_model(cartpole.path)
+    write_model(path, model)
+    back = read_model(path)
+    assert back.card == model.card
+    for name in ("weights", "normalizer"):
+        assert tensors_digest(getattr(back, name)) == tensors_digest(getattr(model, name))
 
 
 def test_reading_a_model_file_needs_no_learning_library():
@@ -125,19 +147,19 @@ def test_reading_a_model_file_needs_no_learning_library():
 
 def test_another_physics_is_refused_with_both_names(racer, path):
     text = refusal(forge(racer.path, path, physics="0" * 16))
-    assert text.startswith(f"was trained on physics {'0' * 16}; these are {PHYSICS_VERSION}. Train it again")
+    assert text.startswith(f"was trained with physics {'0' * 16}; this version has {PHYSICS_VERSION}. Train it again")
 
 
-def test_another_layout_of_observations_is_refused(racer, path):
+def test_another_observation_layout_is_refused(racer, path):
     text = refusal(forge(racer.path, path, observation_layout="rays5"))
-    assert text.startswith(f"sees observations laid out as rays5; here they are {OBSERVATION_LAYOUT}. Train it again")
+    assert text.startswith(f"was trained with observation layout rays5; this version has {OBSERVATION_LAYOUT}.")
 
 
-def test_a_racers_model_that_names_no_physics_is_refused(racer, path):
-    assert "was trained on physics None" in refusal(forge(racer.path, path, physics=None))
+def test_a_racer_without_a_physics_version_is_refused(racer, path):
+    assert "was trained with physics None" in refusal(forge(racer.path, path, physics=None))
 
 
-def test_physics_are_no_matter_to_other_environments(cartpole, path):
+def test_physics_do_not_matter_to_other_environments(cartpole, path):
     read_model(forge(cartpole.path, path, physics="0" * 16, observation_layout="x"))
     refuse_foreign(CARD, path)
     with pytest.raises(ModelError, match="physics"):
@@ -147,7 +169,7 @@ def test_physics_are_no_matter_to_other_environments(cartpole, path):
 @pytest.mark.parametrize("left", [None, {}, {"obs_mean": np.zeros(4)}, {"obs_var": np.ones(4)}])
 def test_missing_statistics_are_refused(cartpole, path, left):
     text = refusal(forge(cartpole.path, path, groups={"normalizer": left}))
-    assert text.startswith("was trained on normalized observations, and their statistics are missing.")
+    assert text.startswith("was trained on normalized observations, but their statistics are missing.")
 
 
 @pytest.mark.parametrize("left", [None, {}])
@@ -156,7 +178,7 @@ def test_a_file_without_a_policy_is_refused(cartpole, path, left):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_and_statistics_that_are_no_numbers_are_refused(cartpole, path, value):
+def test_weights_and_statistics_that_are_not_finite_are_refused(cartpole, path, value):
     weights = {**read_model(cartpole.path).weights, "action_net.bias": np.array([0.0, value], np.float32)}
     assert refusal(forge(cartpole.path, path, groups={"policy": weights})).startswith("'action_net.bias' is not finite")
     statistics = {**read_model(cartpole.path).normalizer, "obs_var": np.array([value] * 4)}
@@ -169,20 +191,22 @@ def test_weights_and_statistics_that_are_no_numbers_are_refused(cartpole, path, 
         ({"algorithm": "dqn"}, "card: algorithm must be one of 'ppo', 'sac', 'a2c', got 'dqn'"),
         ({"colour": "red"}, "card: unknown key 'colour'"),
         ({"seed": "1"}, "card: seed must be a whole number"),
-        ({"policy": {"net_arch": [10**9]}}, "card: policy: net_arch: a layer's width must be from 1 to 65536"),
+        ({"policy": {"net_arch": [10**9]}}, "card: policy: net_arch[0] must be from 1 to 65536"),
         ({"policy": 5}, "card: policy must be an object"),
         ({"action_repeat": 0}, "card: action repeat must be a whole number of ticks from 1 to 60, got 0"),
         ({"stack": 10**9}, "card: stack must be a whole number of observations from 1 to 16"),
         ({"lap_fourier": -1}, "card: lap_fourier must be a whole number from 0 to 64"),
         ({"clip_obs": 0.0}, "card: clip_obs must be more than zero, got 0"),
         ({"env_args": [1]}, "card: env_args must be of type Mapping"),
+        ({"action_space": "Discrete(2)"}, "card: action_space must be of type Mapping"),
+        ({"action_space": {"kind": "Discrete"}}, "card: {'kind': 'Discrete'} does not describe a space"),
     ],
 )
-def test_a_card_that_cannot_be_is_refused_by_its_key(cartpole, path, change, words):
-    assert refusal(forge(cartpole.path, path, **change)).startswith(f"its description cannot be read ({words}")
+def test_a_bad_card_is_refused_with_the_key(cartpole, path, change, words):
+    assert refusal(forge(cartpole.path, path, **change)).startswith(f"cannot read its card ({words}")
 
 
-def test_a_card_that_lacks_something_is_refused_by_its_name(cartpole, path):
+def test_a_card_without_a_required_field_is_refused(cartpole, path):
     whole = read_archive(cartpole.path)
     del whole.about["card"]["algorithm"]
     write_archive(path, whole)
@@ -192,7 +216,7 @@ def test_a_card_that_lacks_something_is_refused_by_its_name(cartpole, path):
 @pytest.mark.parametrize("about", [{}, {"card": None}, {"card": [1]}])
 def test_a_file_without_a_card_is_refused(path, about):
     write_archive(path, Archive(about, {}, {"policy": {"w": np.zeros(1)}}))
-    assert refusal(path).startswith("does not say what it is a model of.")
+    assert refusal(path).startswith("has no model card.")
 
 
 def test_a_damaged_file_is_refused(cartpole, path):
@@ -206,13 +230,13 @@ def test_a_damaged_file_is_refused(cartpole, path):
     refusal(path, ArchiveError)
 
 
-def test_a_file_that_is_not_there_is_refused(path):
+def test_a_missing_file_is_refused(path):
     assert refusal(path, InputFileError).startswith("no such file")
 
 
 @pytest.mark.parametrize("width", [0, -1, 65_537])
-def test_a_layer_has_a_width(width):
-    with pytest.raises(ConfigError, match=f"a layer's width must be from 1 to 65536, got {width}"):
+def test_a_layer_width_out_of_range_is_refused(width):
+    with pytest.raises(ConfigError, match=rf"net_arch\[\d\] must be from 1 to 65536, got {width}"):
         PolicySettings(net_arch=(8, width))
 
 
@@ -241,7 +265,7 @@ def fill(folder: Path, *names: str) -> None:
         (["checkpoint_5.zip", "checkpoint_final.zip"], "checkpoint_5.zip"),
     ],
 )
-def test_a_run_means_its_best_model_or_its_final_one_or_its_newest_checkpoint(run, names, chosen):
+def test_a_run_means_its_best_model_then_its_final_one_then_its_newest_checkpoint(run, names, chosen):
     fill(run, *names)
     for name in ("mine", "results/experiments/mine", "./results/experiments/mine/", str(run.absolute())):
         assert find_model(name).resolve() == (run / chosen).resolve()
@@ -254,19 +278,19 @@ def test_a_file_means_itself(run):
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "../nobody", "no/where.zip", "x" * 5000])
-def test_a_name_that_means_nothing_is_refused(run, name):
+def test_an_unknown_name_is_refused(run, name):
     with pytest.raises(InputFileError, match=r"is not known\. Name a run .* or a model file") as caught:
         find_model(name)
     assert len(str(caught.value)) < 200
 
 
-def test_a_run_that_has_saved_nothing_yet_is_refused(run):
+def test_a_run_without_a_model_is_refused(run):
     fill(run, "config.toml")
     with pytest.raises(InputFileError, match="mine: holds no model and no checkpoint yet"):
         find_model("mine")
 
 
-def test_what_is_there_is_there(tmp_path):
+def test_a_name_too_long_for_the_file_system_does_not_exist(tmp_path):
     assert is_there(tmp_path)
     assert not is_there(tmp_path / "none")
     assert not is_there(tmp_path / ("x" * 300))

@@ -1,4 +1,4 @@
-"""Compiles the wrapped kernels before the first test's clock starts."""
+"""Compiles the wrapped kernels before tests are timed."""
 
 from pathlib import Path
 
@@ -10,6 +10,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     here = Path(__file__).resolve().parent
     if session.config.option.collectonly or not any(item.path.is_relative_to(here) for item in session.items):
         return
-    from .kernels import warm_up
+    from optimal.kernels import warm_up
 
     warm_up()

@@ -1,22 +1,13 @@
-"""The transcription: exact for polynomials, and its derivatives are those that CasADi works out by itself."""
+"""The transcription: exact for polynomials, and its derivatives equal CasADi's own."""
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from hotlap.optimal.collocation import (
-    CONTROL_SCALE,
-    DEGREE,
-    STATE_SCALE,
-    Program,
-    RoadProfile,
-    make_program,
-    radau_points,
-)
+from hotlap.optimal.collocation import DEGREE, STATE_SCALE, RoadProfile, make_program, radau_points
 from hotlap.optimal.launch import launch
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
-
-from .kernels import CAR
+from optimal.kernels import CAR
 
 COUNT = 9
 NOTHING = ca.DM(0, 1)
@@ -31,18 +22,12 @@ def winding_road() -> RoadProfile:
 
 
 def some_drive() -> np.ndarray:
-    """Scaled variables of no drive in particular, but with the car going forwards."""
+    """Random scaled variables with the car going forwards."""
     rng = np.random.default_rng(4)
     size = COUNT * (DEGREE * NUM_STATES + NUM_CONTROLS)
     x = rng.uniform(-0.3, 0.3, size)
     x[State.FORWARD : COUNT * DEGREE * NUM_STATES : NUM_STATES] = rng.uniform(0.4, 1.0, COUNT * DEGREE)
     return x
-
-
-@pytest.fixture(params=["flying", "flying, slip limited", "from a start", "from a start, slip limited"])
-def program(request) -> Program:
-    start = launch(CAR).state if "start" in request.param else None
-    return make_program(winding_road(), CAR, start, has_slip_limit="slip" in request.param)
 
 
 def test_the_points_differentiate_and_integrate_polynomials_exactly():
@@ -57,37 +42,32 @@ def test_the_points_differentiate_and_integrate_polynomials_exactly():
     assert weights @ tau ** (2 * DEGREE - 1) != pytest.approx(1.0 / (2 * DEGREE), abs=1e-4)
 
 
-def test_scales_match_the_states_and_controls():
-    assert STATE_SCALE.shape == (NUM_STATES,)
-    assert CONTROL_SCALE.shape == (NUM_CONTROLS,)
+@pytest.mark.parametrize("has_slip_limit", [False, True])
+@pytest.mark.parametrize("is_flying", [True, False])
+def test_gradient_jacobian_and_hessian_are_those_of_cost_constraints_and_lagrangian(is_flying, has_slip_limit):
+    start = None if is_flying else launch(CAR).state
+    program = make_program(winding_road(), CAR, start, has_slip_limit=has_slip_limit)
+    variables, cost_s, constraints = program.variables, program.cost_s, program.constraints
+    x, weight = some_drive(), np.random.default_rng(5).normal(size=constraints.shape[0])
 
+    def evaluated(*expressions) -> list[np.ndarray]:
+        return [np.array(value) for value in ca.Function("f", [variables], expressions).call([x])]
 
-def test_the_gradient_is_that_of_the_cost(program):
-    x = some_drive()
-    expected = ca.Function("f", [program.variables], [program.cost_s, ca.gradient(program.cost_s, program.variables)])
     cost, gradient = program.derivatives["grad_f"](x, NOTHING)
+    expected = evaluated(cost_s, ca.gradient(cost_s, variables))
     assert gradient.is_dense()
-    np.testing.assert_allclose(np.array(cost), np.array(expected(x)[0]), rtol=1e-12)
-    np.testing.assert_allclose(np.array(gradient), np.array(expected(x)[1]), atol=1e-12)
+    np.testing.assert_allclose(np.array(cost), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(np.array(gradient), expected[1], atol=1e-12)
 
+    values, jacobian = program.derivatives["jac_g"](x, NOTHING)
+    expected = evaluated(constraints, ca.jacobian(constraints, variables))
+    np.testing.assert_allclose(np.array(values), expected[0], atol=1e-12)
+    np.testing.assert_allclose(np.array(jacobian), expected[1], atol=1e-11)
+    assert np.abs(np.array(jacobian)).max(axis=1).min() > 0.0  # no row is empty
 
-def test_the_jacobian_is_that_of_the_constraints(program):
-    x = some_drive()
-    jacobian = ca.jacobian(program.constraints, program.variables)
-    expected = ca.Function("g", [program.variables], [program.constraints, jacobian])(x)
-    values, found = program.derivatives["jac_g"](x, NOTHING)
-    np.testing.assert_allclose(np.array(values), np.array(expected[0]), atol=1e-12)
-    np.testing.assert_allclose(np.array(found), np.array(expected[1]), atol=1e-11)
-    assert np.abs(np.array(found)).max(axis=1).min() > 0.0  # no row is empty
-
-
-def test_the_hessian_is_that_of_both_weighted_and_its_upper_half_alone(program):
-    x, weight = some_drive(), np.random.default_rng(5).normal(size=program.constraints.shape[0])
-    lagrangian = 1.7 * program.cost_s + ca.dot(ca.DM(weight), program.constraints)
-    whole, _ = ca.hessian(lagrangian, program.variables)
-    expected = np.triu(np.array(ca.Function("l", [program.variables], [whole])(x)))
+    [hessian] = evaluated(ca.hessian(1.7 * cost_s + ca.dot(ca.DM(weight), constraints), variables)[0])
     found = program.derivatives["hess_lag"](x, NOTHING, 1.7, weight)
-    np.testing.assert_allclose(np.array(found), expected, atol=1e-10)
+    np.testing.assert_allclose(np.array(found), np.triu(hessian), atol=1e-10)
 
 
 def test_the_times_of_the_intervals_are_the_cost_without_the_smoothing():
@@ -104,8 +84,8 @@ def test_the_times_of_the_intervals_are_the_cost_without_the_smoothing():
     np.testing.assert_allclose(np.array(program.times(x)).ravel(), road.lengths_m / (0.5 * STATE_SCALE[State.FORWARD]))
 
 
-def test_a_drive_that_obeys_the_equations_leaves_no_defects():
-    """The start's own state, wheel and pedals still: only what the equations say changes, and by as much."""
+def test_defects_are_what_the_equations_say_the_state_should_change_by():
+    """A constant state: the defect is minus the change that the equations demand."""
     start = launch(CAR).state
     road = winding_road()
     road.curvature_radpm[:] = 0.0
@@ -119,6 +99,5 @@ def test_a_drive_that_obeys_the_equations_leaves_no_defects():
     state, command = ca.SX.sym("x", NUM_STATES), ca.SX.sym("u", NUM_CONTROLS)
     now = motion(state, command, ca.SX(0.0), CAR)
     per_metre = np.array(ca.Function("f", [state, command], [now.rates / now.progress_mps])(start, control)).ravel()
-    # The state stands still, so all that is left over is what it should have changed by.
     expected = -road.lengths_m[:, None, None] * per_metre / STATE_SCALE
     np.testing.assert_allclose(defects, np.broadcast_to(expected, defects.shape), atol=1e-12)

@@ -1,4 +1,4 @@
-"""The gains: they steer the way a driver would, and they bring a car back to the plan."""
+"""Feedback gains: their signs, and that they bring a car back to the plan."""
 
 import casadi as ca
 import numpy as np
@@ -7,23 +7,17 @@ from hotlap.optimal.feedback import feedback_gains
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
 from hotlap.tracks.registry import load_track
-
-from .kernels import CAR
+from optimal.kernels import CAR
 
 NODES = load_track("track-01").nodes
-
-
-def test_they_are_one_matrix_a_point_and_finite(followed):
-    flying, _ = followed
-    gains = feedback_gains(flying, NODES)
-    assert gains.shape == (len(flying.arc_m), NUM_CONTROLS, NUM_STATES)
-    assert np.isfinite(gains).all()
 
 
 def test_a_car_left_of_the_plan_or_pointing_left_is_steered_right_and_a_fast_one_slowed(followed):
     flying, _ = followed
     gains = feedback_gains(flying, NODES)
-    # What is taken off: negative steering gains add to the rate, and a positive rate turns right.
+    assert gains.shape == (len(flying.arc_m), NUM_CONTROLS, NUM_STATES)
+    assert np.isfinite(gains).all()
+    # The correction is minus gain times deviation; a positive steering rate turns right.
     assert (gains[:, Control.STEER_RATE, State.LATERAL] < 0.0).mean() > 0.95
     assert (gains[:, Control.STEER_RATE, State.HEADING] < 0.0).mean() > 0.95
     # In bends the pedals also turn the car; on the straights they are for the speed alone.
@@ -33,7 +27,7 @@ def test_a_car_left_of_the_plan_or_pointing_left_is_steered_right_and_a_fast_one
     assert (gains[straight, Control.BRAKE, State.FORWARD] < 0.0).mean() > 0.9
 
 
-def test_they_bring_a_small_deviation_back_where_no_control_would_not(followed):
+def test_a_small_deviation_decays_with_feedback_and_not_without(followed):
     """The linear motion around the plan, step by step for half a lap, with and without the gains."""
     flying, _ = followed
     gains = feedback_gains(flying, NODES)

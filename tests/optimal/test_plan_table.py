@@ -1,10 +1,10 @@
-"""PlanTables: every car reads its own plan, linear between rows, and a lap goes on over the line."""
+"""Plan tables: each car looks up its own plan, linear between rows, and a lap is periodic."""
 
 import numpy as np
 
 from hotlap.optimal.feedback import feedback_gains
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES
-from hotlap.optimal.plan_table import PlanTables, close, tabulate
+from hotlap.optimal.plan_table import PlanTables, close_lap, make_table
 from hotlap.tracks.registry import load_track
 
 COLUMNS = NUM_STATES + NUM_CONTROLS + NUM_CONTROLS * NUM_STATES
@@ -30,15 +30,11 @@ def test_each_car_reads_its_own_plan_linear_between_rows():
     np.testing.assert_allclose(gains[1].ravel(), times[1] * columns[NUM_STATES + NUM_CONTROLS :])
 
 
-def test_beyond_its_ends_a_plan_holds_and_does_not_run_into_the_next():
+def test_a_plan_is_constant_beyond_its_ends_and_a_closed_lap_continues_past_the_start_line():
     tables = PlanTables([ramp([10.0, 20.0], 1.0), ramp([0.0, 5.0], 7.0)])
     states, _, _ = tables.read(np.array([0, 0, 1, 1]), np.array([3.0, 500.0, -40.0, 6.0]))
     np.testing.assert_allclose(states[:, 0], [10.0, 20.0, 0.0, 35.0])
-
-
-def test_a_lap_goes_on_over_the_line():
-    arc_m, rows = ramp([2.0, 50.0, 100.0], 1.0)
-    closed = PlanTables([close((arc_m, rows), 100.0)])
+    closed = PlanTables([close_lap(ramp([2.0, 50.0, 100.0], 1.0), 100.0)])
     states, _, _ = closed.read(np.zeros(3, np.int64), np.array([0.0, 1.0, 99.0]))
     # Between the last point, which is the line, and the first.
     np.testing.assert_allclose(states[:, 0], [100.0, 51.0, 99.0])
@@ -46,7 +42,7 @@ def test_a_lap_goes_on_over_the_line():
 
 def test_a_table_has_the_plan_and_its_gains(followed):
     flying, _ = followed
-    tables = PlanTables([tabulate(flying, NODES)])
+    tables = PlanTables([make_table(flying, NODES)])
     states, controls, gains = tables.read(np.zeros(5, np.int64), flying.arc_m[100:105])
     np.testing.assert_allclose(states, flying.states[100:105], atol=1e-9)
     np.testing.assert_allclose(controls, flying.controls[100:105], atol=1e-9)

@@ -1,4 +1,4 @@
-"""Kept laps: they come back as they were stored, fit only their own road and physics, and ship for every track."""
+"""Saved laps: a round trip, used only for their own road and physics, shipped for every track."""
 
 import builtins
 import json
@@ -11,35 +11,23 @@ import pytest
 
 from hotlap.errors import OptimalError
 from hotlap.optimal import lap, raceline, reference
-from hotlap.optimal.reference import (
-    Reference,
-    find_reference,
-    get_reference,
-    keep_reference,
-    solved_folder,
-    track_digest,
-)
-from hotlap.tracks.centreline import Centreline
+from hotlap.optimal.reference import Reference, find_or_solve_reference, find_reference, save_reference, solved_folder
+from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import list_tracks, load_track, save_track, split_ids
+from tracks.shapes import circle
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Homes of their own for tracks and solved laps."""
+    """Separate folders for tracks and solved laps."""
     monkeypatch.setenv("HOTLAP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "home"))
     return tmp_path / "cache"
 
 
-def ring(radius_m: float = 60.0) -> Centreline:
-    angle = np.arange(120) * 2.0 * np.pi / 120
-    width = np.full(120, 5.0)
-    return Centreline(radius_m * np.cos(angle), radius_m * np.sin(angle), width, width.copy())
-
-
 @pytest.fixture
 def mine():
-    save_track("mine", ring(), "a ring")
+    save_track("mine", circle(60.0), "a ring")
     return load_track("mine")
 
 
@@ -49,35 +37,34 @@ def solved() -> Reference:
     return replace(known, lap_time_s=12.345678, standing_lap_time_s=15.5, mesh_change=1e-4)
 
 
-def test_a_kept_lap_comes_back(mine, solved, cache):
+def test_a_saved_lap_is_found_unchanged(mine, solved, cache):
     assert find_reference(mine) is None
-    path = keep_reference(mine, solved)
+    path = save_reference(mine, solved)
     assert path.parent == solved_folder() == cache / "optimal"
     found = find_reference(mine)
     assert (found.lap_time_s, found.standing_lap_time_s, found.mesh_change) == (12.345678, 15.5, 1e-4)
-    assert found.standing_mesh_change is None  # nobody said
+    assert found.standing_mesh_change is None  # not recorded
     for column in fields(solved.raceline):
         if column.name != "comment":
             kept, given = getattr(found.raceline, column.name), getattr(solved.raceline, column.name)
             np.testing.assert_allclose(kept, given, atol=1e-5)
-
-
-def test_the_standing_laps_mesh_is_kept_where_it_is_known(mine, solved):
-    keep_reference(mine, replace(solved, standing_mesh_change=2e-4))
+    path.write_text(comment_changed(path.read_text(), lambda about: about.update(lap_time_s=9.0)))
+    assert find_reference(mine).lap_time_s == 9.0  # figures are read from the comment
+    save_reference(mine, replace(solved, standing_mesh_change=2e-4))
     assert find_reference(mine).standing_mesh_change == 2e-4
 
 
-def test_another_road_of_the_same_name_is_not_measured_by_it(mine, solved):
-    path = keep_reference(mine, solved)
-    save_track("mine", ring(61.0), "another ring")
+def test_a_saved_lap_is_not_used_for_another_road_of_the_same_id(mine, solved):
+    path = save_reference(mine, solved)
+    save_track("mine", circle(61.0), "another ring")
     other = load_track("mine")
     assert find_reference(other) is None
     path.rename(path.with_name(f"mine-{track_digest(other.nodes)}.csv"))
     assert find_reference(other) is None  # not even under the right name
 
 
-def test_other_physics_are_not_measured_by_it(mine, solved, monkeypatch):
-    keep_reference(mine, solved)
+def test_a_saved_lap_is_not_used_for_another_physics_version(mine, solved, monkeypatch):
+    save_reference(mine, solved)
     assert find_reference(mine)
     monkeypatch.setattr(reference, "PHYSICS_VERSION", "another")
     assert find_reference(mine) is None
@@ -99,6 +86,7 @@ def comment_changed(text: str, change) -> str:
     "damage",
     [
         lambda text: "",
+        lambda text: "\0\x01\x02",
         lambda text: text[: len(text) // 2],
         lambda text: text.replace("{", "", 1),
         lambda text: text.replace(";", ",;x"),
@@ -108,64 +96,41 @@ def comment_changed(text: str, change) -> str:
         lambda text: comment_changed(text, lambda about: about.update(standing_mesh_change="fine")),
         lambda text: comment_changed(text, lambda about: about.pop("road")),
     ],
-    ids=["empty", "cut", "no json", "no table", "no time", "a word", "null", "a wordy mesh", "no road"],
+    ids=["empty", "binary", "cut", "no json", "no table", "no time", "a word", "null", "a wordy mesh", "no road"],
 )
-def test_a_damaged_file_is_as_good_as_none(mine, solved, damage):
-    path = keep_reference(mine, solved)
+def test_a_damaged_file_is_ignored(mine, solved, damage):
+    path = save_reference(mine, solved)
     path.write_text(damage(path.read_text()))
     assert find_reference(mine) is None
-    keep_reference(mine, solved)
+    save_reference(mine, solved)
     assert find_reference(mine)
 
 
-def test_bytes_that_are_no_text_are_as_good_as_none(mine, solved):
-    path = keep_reference(mine, solved)
-    path.write_bytes(bytes(range(256)))
-    assert find_reference(mine) is None
-
-
-def test_a_changed_comment_alone_does_no_harm(mine, solved):
-    path = keep_reference(mine, solved)
-    path.write_text(comment_changed(path.read_text(), lambda about: about.update(lap_time_s=9.0)))
-    assert find_reference(mine).lap_time_s == 9.0
-
-
-def test_a_cache_that_cannot_be_made_is_said(mine, solved, tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_created_is_an_error(mine, solved, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOTLAP_CACHE", str(tmp_path / "file" / "below"))
-    with pytest.raises(OptimalError, match=r"cannot be made .* HOTLAP_CACHE"):
-        keep_reference(mine, solved)
+    with pytest.raises(OptimalError, match=r"cannot be created .* HOTLAP_CACHE"):
+        save_reference(mine, solved)
 
 
-def test_the_road_is_what_counts_not_the_walls():
-    nodes = load_track("track-01").nodes
-    assert track_digest(replace(nodes, wall_left_m=nodes.wall_left_m + 1.0)) == track_digest(nodes)
-    for name in ("x_m", "curvature_radpm", "road_left_m", "road_right_m"):
-        assert track_digest(replace(nodes, **{name: getattr(nodes, name) + 1e-9})) != track_digest(nodes)
-
-
-@pytest.mark.timeout(60)  # builds all the tracks, if nobody has
-def test_every_shipped_track_has_its_laps():
+def test_every_shipped_track_has_its_laps_and_none_depends_on_its_mesh():
     ids = [entry.track_id for entry in list_tracks()]
     assert set(ids) == {"track-01", "track-02", "track-03", *split_ids("train"), *split_ids("test")}
     assert len(ids) == 128
     found = {track_id: find_reference(load_track(track_id)) for track_id in ids}
     assert [track_id for track_id, one in found.items() if one is None] == []
-    # From rest it takes longer, but no longer than it takes to get going.
+    # A standing lap takes longer by the time it takes to accelerate.
     assert [name for name, one in found.items() if not 1.0 < one.standing_lap_time_s - one.lap_time_s < 10.0] == []
+    assert [name for name, one in found.items() if not 0.0 <= one.mesh_change < 5e-4] == []
 
 
-def test_the_first_track_takes_about_half_a_minute():
-    assert 25.0 < find_reference(load_track("track-01")).lap_time_s < 32.0
-
-
-def test_a_reference_is_made_of_both_laps_the_second_found_from_the_first(monkeypatch):
+def test_a_reference_holds_both_laps_and_the_flying_one_warm_starts_the_standing_one(monkeypatch):
     track = SimpleNamespace(nodes="nodes")
     flying, standing = SimpleNamespace(time_s=30.0, mesh_change=1e-4), SimpleNamespace(time_s=33.0, mesh_change=2e-4)
     asked = []
     monkeypatch.setattr(lap, "solve_flying", lambda nodes: asked.append(nodes) or flying)
-    monkeypatch.setattr(lap, "solve_standing", lambda nodes, near: asked.append((nodes, near)) or standing)
-    monkeypatch.setattr(raceline, "raceline_of", lambda plan, nodes: (plan, nodes))
+    monkeypatch.setattr(lap, "solve_standing", lambda nodes, warm_start: asked.append((nodes, warm_start)) or standing)
+    monkeypatch.setattr(raceline, "make_raceline", lambda plan, nodes: (plan, nodes))
     found = reference.solve_reference(track)
     assert asked == ["nodes", ("nodes", flying)]
     assert (found.lap_time_s, found.standing_lap_time_s) == (30.0, 33.0)
@@ -174,57 +139,46 @@ def test_a_reference_is_made_of_both_laps_the_second_found_from_the_first(monkey
 
 
 @pytest.fixture
-def told():
-    """What the user was told."""
+def notices():
+    """The texts passed to `notify`."""
     return []
-
-
-@pytest.fixture
-def unsolved(tmp_path, monkeypatch):
-    """A track of the user's that nobody has solved."""
-    monkeypatch.setenv("HOTLAP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "home"))
-    angle = np.arange(120) * 2.0 * np.pi / 120
-    width = np.full(120, 5.0)
-    save_track("ring", Centreline(60.0 * np.cos(angle), 60.0 * np.sin(angle), width, width.copy()), "a ring")
-    return load_track("ring")
 
 
 def never(track):
     raise AssertionError(f"{track.track_id} was solved")
 
 
-def test_a_known_lap_is_not_solved_again(monkeypatch, told):
+def test_a_known_lap_is_not_solved_again(monkeypatch, notices):
     monkeypatch.setattr(reference, "solve_reference", never)
-    found = get_reference(load_track("track-01"), told.append)
+    found = find_or_solve_reference(load_track("track-01"), notices.append)
     assert 25.0 < found.lap_time_s < 32.0
-    assert told == []
+    assert notices == []
 
 
-def test_an_unknown_lap_is_solved_once_and_kept(monkeypatch, unsolved, told):
+def test_an_unknown_lap_is_solved_once_and_saved(monkeypatch, mine, notices):
     known = find_reference(load_track("track-01"))
     solved = []
     monkeypatch.setattr(reference, "solve_reference", lambda track: solved.append(track) or known)
-    assert get_reference(unsolved, told.append) is known
-    assert solved == [unsolved]
-    [said] = told
-    assert said.startswith("solving the optimal lap of ring, once")
+    assert find_or_solve_reference(mine, notices.append) is known
+    assert solved == [mine]
+    [notice] = notices
+    assert notice.startswith("solving the optimal lap of mine, once")
     monkeypatch.setattr(reference, "solve_reference", never)
-    assert get_reference(unsolved, told.append).lap_time_s == pytest.approx(known.lap_time_s)
-    assert len(told) == 1
+    assert find_or_solve_reference(mine, notices.append).lap_time_s == pytest.approx(known.lap_time_s)
+    assert len(notices) == 1
 
 
-def test_a_lap_that_cannot_be_solved_is_missed_aloud(monkeypatch, unsolved, told):
+def test_a_lap_that_cannot_be_solved_is_reported(monkeypatch, mine, notices):
     def give_up(track):
         raise OptimalError("the optimal lap did not converge.")
 
     monkeypatch.setattr(reference, "solve_reference", give_up)
-    assert get_reference(unsolved, told.append) is None
-    assert told[-1] == "no gap to the optimum: the optimal lap did not converge."
-    assert find_reference(unsolved) is None
+    assert find_or_solve_reference(mine, notices.append) is None
+    assert notices[-1] == "no gap to the optimum: the optimal lap did not converge."
+    assert find_reference(mine) is None
 
 
-def test_without_the_solver_known_laps_still_serve_and_others_are_missed_aloud(monkeypatch, unsolved, told):
+def test_without_casadi_saved_laps_are_found_and_others_are_reported(monkeypatch, mine, notices):
     for name in [name for name in sys.modules if name.startswith(("casadi", "hotlap.optimal."))]:
         if name != "hotlap.optimal.reference":
             monkeypatch.delitem(sys.modules, name)
@@ -236,7 +190,9 @@ def test_without_the_solver_known_laps_still_serve_and_others_are_missed_aloud(m
         return genuine(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without_casadi)
-    assert get_reference(load_track("track-01"), told.append) is not None
-    assert told == []
-    assert get_reference(unsolved, told.append) is None
-    assert told == ["no gap to the optimum: ring was never solved, and CasADi is missing (hotlap[optimal])."]
+    assert find_or_solve_reference(load_track("track-01"), notices.append) is not None
+    assert notices == []
+    assert find_or_solve_reference(mine, notices.append) is None
+    assert notices == ["no gap to the optimum: mine was never solved, and CasADi is not installed (hotlap[optimal])."]
+    with pytest.raises(OptimalError, match=r"solving needs CasADi\. Install it: pip install 'hotlap\[optimal\]'"):
+        reference.solve_laps(mine)

@@ -1,4 +1,4 @@
-"""Reads a page as a browser would, and fails where it is not whole."""
+"""Parses a page as a browser would, and fails if its tags are not balanced."""
 
 import re
 from html.parser import HTMLParser
@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 VOID = {"meta", "img"}
 
 
-class Balance(HTMLParser):
-    """Fails on a tag closed out of turn; collects tags and attributes."""
+class TagCollector(HTMLParser):
+    """Fails on a tag closed out of order; collects tags and attributes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,9 +23,9 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def assert_whole(page: str, num_pictures: int) -> None:
-    """Every tag is closed, so many pictures are inside, and nothing is fetched from anywhere."""
-    reader = Balance()
+def assert_complete(page: str, num_pictures: int) -> None:
+    """Every tag is closed, the page embeds `num_pictures` pictures, and it loads nothing from the network."""
+    reader = TagCollector()
     reader.feed(page)
     assert reader.open == []
     sources = [attributes["src"] or "" for tag, attributes in reader.seen if tag == "img"]
@@ -36,5 +36,5 @@ def assert_whole(page: str, num_pictures: int) -> None:
 
 
 def text_of(page: str) -> str:
-    """What a reader sees, on one line."""
+    """The visible text, on one line."""
     return " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)).split())

@@ -1,4 +1,4 @@
-"""Reports on disk: a page, its pictures, and refusals."""
+"""Reports on disk: a page, its pictures, and errors."""
 
 import base64
 import re
@@ -10,40 +10,22 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evaluation.synthetic import centreline_raceline, clock, follow
 from hotlap.errors import OutputFileError
-from hotlap.evaluation.lap_comparison import compare
 from hotlap.reports import report
-from hotlap.reports.model_laps import Drive, Yardsticks
+from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.reports.plots import chart
-from hotlap.reports.report import write_report, write_run_report
+from hotlap.reports.report import write_lap_report, write_run_report
 from hotlap.reports.run_record import group_runs
-from hotlap.tracks.registry import load_track
+from reports.known_laps import known_comparison, known_trace
 from reports.written_runs import lander, record
 
 LAP_FILES = ["delta.png", "line-driver.png", "line-optimum.png", "telemetry.png", "time-lost.png"]
 RUN_FILES = ["laps.png", "learning.png", "reward-terms.png"]
-
-
-@pytest.fixture(scope="module")
-def track():
-    return load_track("track-01")
-
-
-@pytest.fixture(scope="module")
-def inputs(track):
-    raceline = centreline_raceline(track)
-    return follow(raceline, track, 0.9), track, raceline, float(clock(raceline, track)[1][-1])
-
-
-@pytest.fixture(scope="module")
-def comparison(inputs):
-    return compare(*inputs)
+EMPTY_RUN = record(curves={}, final=None, is_finished=False)
 
 
 @pytest.fixture(autouse=True)
-def coarse(monkeypatch):
-    """Few pixels draw faster."""
+def very_coarse_pictures(monkeypatch):
     monkeypatch.setattr(chart, "DPI", 40)
 
 
@@ -51,84 +33,65 @@ def names(folder) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_drivers_page_and_pictures_are_there_and_nothing_else(inputs, tmp_path):
+def test_lap_report_is_a_page_and_its_pictures(comparison, track, tmp_path):
     folder = tmp_path / "new" / "casual"
-    assert write_report(*inputs, folder, "$ca_sual <i>") == folder / "report.html"
+    assert write_lap_report(comparison, track, folder, "$ca_sual <i>") == folder / "report.html"
     assert names(folder) == sorted([*LAP_FILES, "report.html"])
     page = (folder / "report.html").read_text(encoding="utf-8")
-    inside = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", page)]
-    assert sorted(inside) == sorted((folder / name).read_bytes() for name in LAP_FILES)
-    assert all(Image.open(BytesIO(png)).width > 200 for png in inside)
+    embedded = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", page)]
+    assert sorted(embedded) == sorted((folder / name).read_bytes() for name in LAP_FILES)
+    assert all(Image.open(BytesIO(png)).width > 200 for png in embedded)
     assert "$ca_sual &lt;i&gt;" in page
 
 
-def test_a_racers_run(track, comparison, tmp_path):
-    groups = group_runs([record()])
-    drives = [Drive(record(), None, comparison)]
-    assert write_run_report(groups, drives, track, Yardsticks(40.0, 28.0), tmp_path) == tmp_path / "report.html"
-    assert names(tmp_path) == sorted([*LAP_FILES, *RUN_FILES, "report.html"])
+@pytest.mark.parametrize(
+    ("laps", "files"),
+    [
+        ([ModelLaps(record(), None, known_comparison())], [*LAP_FILES, *RUN_FILES]),
+        ([ModelLaps(record(), known_trace(), problem="stuck.")], ["line-driver.png", *RUN_FILES]),
+        ([ModelLaps(EMPTY_RUN)], []),
+        ([ModelLaps(lander())], ["learning.png"]),
+        (
+            [ModelLaps(record(1)), ModelLaps(record(2), None, known_comparison())],
+            ["deltas.png", "line-driver.png", "line-optimum.png", *RUN_FILES],
+        ),
+    ],
+    ids=["racer", "racer without a flying lap", "nothing recorded", "lander", "two racers"],
+)
+def test_run_report_has_the_pictures_it_has_data_for(laps, files, track, tmp_path):
+    runs = [one.record for one in laps]
+    racer_track = None if runs[0].track is None else track
+    page = write_run_report(group_runs(runs), laps, racer_track, Baselines(40.0, 28.0), tmp_path)
+    assert page == tmp_path / "report.html"
+    assert names(tmp_path) == sorted([*files, "report.html"])
 
 
-def test_a_run_that_cannot_lap_shows_how_far_it_came(track, inputs, tmp_path):
-    drives = [Drive(record(), inputs[0], trouble="stuck.")]
-    write_run_report(group_runs([record()]), drives, track, Yardsticks(), tmp_path)
-    assert names(tmp_path) == sorted(["line-driver.png", *RUN_FILES, "report.html"])
-
-
-def test_a_run_without_anything_to_draw(track, tmp_path):
-    run = record(curves={}, final=None, is_finished=False)
-    write_run_report(group_runs([run]), [Drive(run)], track, Yardsticks(), tmp_path)
-    assert names(tmp_path) == ["report.html"]
-
-
-def test_a_landers_run(tmp_path):
-    write_run_report(group_runs([lander()]), [Drive(lander())], None, Yardsticks(), tmp_path)
-    assert names(tmp_path) == ["learning.png", "report.html"]
-
-
-def test_runs_side_by_side(track, comparison, tmp_path):
-    runs = [record(1), record(2)]
-    drives = [Drive(runs[0]), Drive(runs[1], None, comparison)]
-    write_run_report(group_runs(runs), drives, track, Yardsticks(40.0, 28.0), tmp_path)
-    assert names(tmp_path) == sorted(["deltas.png", "line-driver.png", "line-optimum.png", *RUN_FILES, "report.html"])
-
-
-def test_an_older_report_is_replaced_and_other_files_stay(inputs, tmp_path):
+def test_earlier_report_is_replaced_and_other_files_stay(comparison, track, tmp_path):
+    (tmp_path / "laps.png").write_text("mine")
+    write_lap_report(comparison, track, tmp_path, "casual")
+    assert (tmp_path / "laps.png").read_text() == "mine"  # there was no report beside it
     for name in ("report.html", "laps.png", "notes.png"):
         (tmp_path / name).write_text("old")
-    write_report(*inputs, tmp_path, "casual")
+    write_lap_report(comparison, track, tmp_path, "casual")
     assert names(tmp_path) == sorted([*LAP_FILES, "notes.png", "report.html"])
     assert (tmp_path / "report.html").read_text(encoding="utf-8") != "old"
 
 
-def test_where_no_report_was_nothing_is_taken_for_a_part_of_one(inputs, tmp_path):
-    (tmp_path / "laps.png").write_text("mine")
-    write_report(*inputs, tmp_path, "casual")
-    assert (tmp_path / "laps.png").read_text() == "mine"
-
-
-def test_every_picture_is_known_to_whoever_cleans_up():
+def test_every_picture_is_listed_and_documented():
     assert set(LAP_FILES + RUN_FILES + ["deltas.png"]) == set(report.PICTURE_NAMES)
-
-
-def test_every_picture_is_documented():
     text = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`([\w-]+\.png)`", text)) == set(report.PICTURE_NAMES)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(inputs, tmp_path):
+def test_report_that_cannot_be_written_is_an_error_and_leaves_no_temporary_files(comparison, track, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputFileError, match="the report cannot be written"):
-        write_report(*inputs, tmp_path / "file" / "deeper", "casual")
-    with pytest.raises(OutputFileError, match="the report cannot be written"):
-        write_report(*inputs, tmp_path / "file", "casual")
-
-
-def test_a_report_that_fails_leaves_no_half(inputs, tmp_path):
+    for place in ("file", "file/deeper"):
+        with pytest.raises(OutputFileError, match="the report cannot be written"):
+            write_lap_report(comparison, track, tmp_path / place, "casual")
     (tmp_path / "report.html").mkdir()
     (tmp_path / "report.html" / "in the way").write_text("")
     with pytest.raises(OutputFileError):
-        write_report(*inputs, tmp_path, "casual")
+        write_lap_report(comparison, track, tmp_path, "casual")
     assert not list(tmp_path.glob(".report*"))
 
 

@@ -1,6 +1,5 @@
-"""Runs with known answers: records made up in memory, and the folders that such runs would have left behind."""
+"""Synthetic runs with known answers: records in memory, and run folders as training writes them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from hotlap.config import build, snake_case
 from hotlap.reports.curves import Curve
-from hotlap.reports.run_record import Figures, RunRecord
+from hotlap.reports.run_record import EvaluationFigures, RunRecord
 from hotlap.training.results import (
     ExperimentResults,
     FinalMetrics,
@@ -21,23 +20,23 @@ from hotlap.training.results import (
     provenance,
 )
 from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.json_documents import utc_text
+from hotlap.training.run_files.json_documents import encode, utc_text
 from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata, TrainingMetrics
 from hotlap.training.run_files.run_folder import RunFolder
 
 RACER, LUNAR = "hotlap/Racer-v0", "LunarLander-v3"
-BEGAN_S = 1_700_000_000.0
+START_S = 1_700_000_000.0
 Logged = Mapping[str, Sequence[tuple[int, float]]]  # key to (step, value)
 
 
 def curve(*points: tuple[int, float]) -> Curve:
-    """A curve of (step, value), where a step takes a tenth of a second."""
+    """A curve of (step, value), at ten steps per second."""
     steps = np.array([step for step, _ in points], np.int64)
     return Curve(steps, np.array([value for _, value in points]), steps / 10.0)
 
 
 def record(seed: int = 1, **changes: Any) -> RunRecord:
-    """A finished racer's run of 4,000 steps; `changes` go over it."""
+    """A finished run of 4,000 steps on the racer; `changes` replace fields."""
     given: dict[str, Any] = {
         "name": f"run{seed}",
         "folder": Path("runs") / f"run{seed}",
@@ -46,24 +45,24 @@ def record(seed: int = 1, **changes: Any) -> RunRecord:
         "track": "track-01",
         "seed": seed,
         "settings": {"ppo.gamma": 0.99, "seed": seed},
-        "steps_asked": 4000,
+        "requested_steps": 4000,
         "step": 4000,
         "is_finished": True,
         "training_s": 100.0 + seed,
         "curves": RACER_CURVES,
-        "final": Figures(4000, 1.5, 0.1, 500.0, 1.0, 0.9, 31.0 + seed, 0.1),
+        "final": EvaluationFigures(4000, 1.5, 0.1, 500.0, 1.0, 0.9, 31.0 + seed, 0.1),
     }
     return RunRecord(**{**given, **changes})
 
 
 def lander(seed: int = 1, **changes: Any) -> RunRecord:
-    """A finished run on LunarLander that passed 200 at step 3,000."""
+    """A finished run on LunarLander that reached 200 at step 3,000."""
     given: dict[str, Any] = {
         "environment": LUNAR,
         "track": None,
         "reward_threshold": 200.0,
         "curves": LANDER_CURVES,
-        "final": Figures(4000, 230.0 + seed, 20.0, 300.0),
+        "final": EvaluationFigures(4000, 230.0 + seed, 20.0, 300.0),
     }
     return record(seed, **{**given, **changes})
 
@@ -93,8 +92,8 @@ LANDER_CURVES = _METRICS | {
 }
 
 
-def write_events(path: Path, logged: Logged, began_s: float = BEGAN_S) -> None:
-    """An event file as a run writes it, a step each tenth of a second; values of one step come in one record."""
+def write_events(path: Path, logged: Logged, start_s: float = START_S) -> None:
+    """An event file as a run writes it, at ten steps per second; all values of a step are in one record."""
     path.parent.mkdir(parents=True, exist_ok=True)
     by_step: dict[int, dict[str, float]] = {}
     for key, points in logged.items():
@@ -102,10 +101,10 @@ def write_events(path: Path, logged: Logged, began_s: float = BEGAN_S) -> None:
             by_step.setdefault(step, {})[key] = value
     with path.open("wb") as file:
         writer = RecordWriter(file)
-        writer.write(Event(wall_time=began_s, file_version="brain.Event:2").SerializeToString())
+        writer.write(Event(wall_time=start_s, file_version="brain.Event:2").SerializeToString())
         for step in sorted(by_step):
             values = [Summary.Value(tag=key, simple_value=value) for key, value in by_step[step].items()]
-            event = Event(wall_time=began_s + step / 10.0, step=step, summary=Summary(value=values))
+            event = Event(wall_time=start_s + step / 10.0, step=step, summary=Summary(value=values))
             writer.write(event.SerializeToString())
 
 
@@ -119,7 +118,7 @@ def write_run(
     evaluation: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> RunFolder:
-    """The folder of a run of 4,000 steps with a point each 100, which was stopped halfway unless it is finished."""
+    """The folder of a run of 4,000 steps with a metric point every 100; stopped halfway unless finished."""
     path.mkdir(parents=True)
     data = {"algo": "ppo", "env": env, "seed": seed, "steps": 4000, **settings}
     config = build(RunConfig, data, "test", snake_case)
@@ -127,7 +126,7 @@ def write_run(
     folder.write_config(config)
     until = 4000 if is_finished else 2000
     points = [
-        MetricPoint(step, step // 50, step / 1000.0, 200.0, 5.0 / step, utc_text(BEGAN_S + step / 10.0))
+        MetricPoint(step, step // 50, step / 1000.0, 200.0, 5.0 / step, utc_text(START_S + step / 10.0))
         for step in range(100, until + 1, 100)
     ]
     metadata = MetricsMetadata(config.experiment_id, config.algo, env, seed, 100)
@@ -135,7 +134,7 @@ def write_run(
     if is_finished:
         document.save(folder.metrics)
         _results(config, folder, evaluation).save(folder.results)
-    folder.journal.write_text("".join(json.dumps(vars(point)) + "\n" for point in points))
+    folder.journal.write_bytes(b"".join(encode(point) + b"\n" for point in points))
     if logged is not None:
         kept = {key: [point for point in points if point[0] <= until] for key, points in logged.items()}
         write_events(folder.tensorboard / "events.out.tfevents.1700000000.test.1.1", kept)
@@ -143,7 +142,7 @@ def write_run(
 
 
 def _results(config: RunConfig, folder: RunFolder, evaluation: Mapping[str, Any] | None) -> ExperimentResults:
-    times = (utc_text(BEGAN_S), utc_text(BEGAN_S + 400.0))
+    times = (utc_text(START_S), utc_text(START_S + 400.0))
     return ExperimentResults(
         RunMetadata(config.experiment_id, config.algo, config.env, config.seed, *times, 4000),
         ModelSummary("MlpPolicy", folder.model.name, 0, ()),
@@ -156,7 +155,7 @@ def _results(config: RunConfig, folder: RunFolder, evaluation: Mapping[str, Any]
 
 
 def points_of(curves: Mapping[str, Curve]) -> dict[str, list[tuple[int, float]]]:
-    """What TensorBoard would have been told."""
+    """The points that training would have logged to TensorBoard."""
     return {
         key: list(zip(found.step.tolist(), found.value.tolist(), strict=True))
         for key, found in curves.items()

@@ -1,11 +1,8 @@
-"""Makes `harness` importable whatever pytest's import mode, and compiles it before the first test's clock starts."""
+"""Compiles the test kernels before tests are timed."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

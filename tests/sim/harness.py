@@ -1,6 +1,6 @@
-"""What the simulator's tests share: kernels wrapped so that Python can call them over arrays, and small worlds.
+"""Shared by the simulator's tests: kernels wrapped so that Python can call them over arrays, and small worlds.
 
-The wrappers are entry points like the package's own, so they too are compiled once and kept on disk.
+The wrappers are entry points like the package's own, so they are compiled once and cached on disk.
 """
 
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.generator import generate
 from hotlap.tracks.geometry import build_nodes, wall_lines
 from hotlap.tracks.registry import load_track
+from tracks.shapes import eight, stadium
 
 F = np.float32
 BUILT_IN = ("track-01", "track-02", "track-03")
@@ -91,16 +92,12 @@ def drive_freely(trace, commands, grip, resistance_mps2, cars):
 
 
 @entry_point()
-def rates_of(body, command, grip, resistance_mps2, cars, rates):
-    """Fill the seven rates of one body."""
-    out = body_rates(
-        (body[0], body[1], body[2], body[3], body[4], body[5], body[6]),
-        (command[0], command[1], command[2]),
-        grip,
-        resistance_mps2,
-        cars[0],
-    )
-    rates[0], rates[1], rates[2], rates[3], rates[4], rates[5], rates[6] = out
+def rates_of(bodies, commands, grip, resistance_mps2, cars, rates):
+    """Fill the seven rates of every body."""
+    for i in range(bodies.shape[0]):
+        b, c, r = bodies[i], commands[i], rates[i]
+        body = (b[0], b[1], b[2], b[3], b[4], b[5], b[6])
+        r[0], r[1], r[2], r[3], r[4], r[5], r[6] = body_rates(body, (c[0], c[1], c[2]), grip, resistance_mps2, cars[0])
 
 
 @entry_point()
@@ -163,33 +160,22 @@ def play(actions, ribbons, cars, rules, batch, autoreset, trace):
 
 def make_rules(**changes) -> np.ndarray:
     """The contract's default rules, changed where asked."""
-    values = {
-        "progress": 1.0,
-        "speed_bonus": 0.0,
-        "wall_penalty": -0.002,
-        "off_track_penalty": -0.001,
-        "backward_penalty": 0.0,
-        "stillness_penalty": -0.001,
-        "stillness_speed_mps": 2.0,
-        "max_ticks": 2**31 - 1,
-        "stillness_ticks": 2**31 - 1,
-        "num_gates": 30,
-        "start": START_ON_LINE,
-    }
+    rewards = {"progress": 1.0, "wall_penalty": -0.002, "off_track_penalty": -0.001, "stillness_penalty": -0.001}
+    limits = {"stillness_speed_mps": 2.0, "max_ticks": 2**31 - 1, "stillness_ticks": 2**31 - 1, "num_gates": 30}
     rules = np.zeros(1, RULES_DTYPE)
-    for name, value in (values | changes).items():
+    for name, value in (rewards | limits | {"start": START_ON_LINE} | changes).items():
         rules[name] = value
     return rules
 
 
 class Place(NamedTuple):
-    """A track by name and nodes, as drivers want it."""
+    """A track as drivers read it: its nodes."""
 
     nodes: RibbonNodes
 
 
 class World:
-    """Cars on tracks, with everything in the open: what a fleet is, for tests that set states by hand."""
+    """Cars on tracks, for tests that set states by hand; drivers accept it as a fleet."""
 
     def __init__(
         self, tracks: Sequence[RibbonNodes], num_cars: int = 1, *, car: np.ndarray | None = None, **rules
@@ -220,7 +206,7 @@ class World:
         batch_cpu.reset_cars(np.ones(self.num_cars, np.bool_), self.ribbons, self.cars, self.rules, self.batch)
 
     def step(self, actions, autoreset: bool = False, num_threads: int = 1, repeat: int = 1) -> None:
-        # A copy, since a read-only array would be compiled for anew.
+        # A copy, since numba would compile again for a read-only array.
         actions = np.broadcast_to(np.asarray(actions, F), (self.num_cars, 3)).copy()
         engine = batch_cpu.CpuEngine(num_threads)
         assert engine.step(actions, self.setting, self.batch, autoreset=autoreset, repeat=repeat) == ALL_FINE
@@ -263,26 +249,9 @@ def place_on(ribbons: Ribbons, track: int, node: int, share: float, left_m: floa
 # --- tracks ---
 
 
-def oval(radius_m: float = 60.0, straight_m: float = 300.0, half_width_m: float = 6.0) -> Centreline:
-    """Two straights joined by half circles, anticlockwise, starting in the middle of the lower straight."""
-    along = np.arange(-straight_m / 2, straight_m / 2, 2.0)
-    turn = np.arange(0.0, np.pi, 2.0 / radius_m)
-    x = [along, straight_m / 2 + radius_m * np.sin(turn), -along, -straight_m / 2 - radius_m * np.sin(turn)]
-    y = [0 * along, radius_m - radius_m * np.cos(turn), 2 * radius_m + 0 * along, radius_m + radius_m * np.cos(turn)]
-    middle = along.size // 2
-    return line(np.roll(np.concatenate(x), -middle), np.roll(np.concatenate(y), -middle), half_width_m)
-
-
-def eight(size_m: float = 150.0, half_width_m: float = 5.0) -> Centreline:
-    """A figure of eight: one road passes over the other in its middle."""
-    angle = np.arange(300) * 2.0 * np.pi / 300
-    return line(size_m * np.sin(angle), size_m * np.sin(angle) * np.cos(angle), half_width_m)
-
-
-def line(x: np.ndarray, y: np.ndarray, half_width_m: float) -> Centreline:
-    """A centreline of even width."""
-    width = np.full(len(x), half_width_m)
-    return Centreline(np.asarray(x, np.float64), np.asarray(y, np.float64), width, width.copy())
+def oval(straight_m: float = 300.0) -> Centreline:
+    """Two straights and two half circles of 60 m, with 6 m of road on either side."""
+    return stadium(60.0, straight_m, right=6.0, left=6.0)
 
 
 @lru_cache(maxsize=256)
@@ -291,15 +260,15 @@ def nodes_of(name: str | int) -> RibbonNodes:
     if isinstance(name, int):
         return build_nodes(generate(name))
     if name in ("oval", "eight"):
-        return build_nodes(oval() if name == "oval" else eight())
+        return build_nodes(oval() if name == "oval" else eight(150.0))
     return load_track(name).nodes
 
 
 def drivable_area(nodes: RibbonNodes) -> Polygon:
-    """What lies between the walls of a track that does not cross itself, for a judge who knows no ribbon."""
+    """What lies between the walls of a track that does not cross itself, computed without the ribbon."""
     walls = sorted((Polygon(wall) for wall in wall_lines(nodes)), key=lambda polygon: polygon.area)
     area = Polygon(walls[1].exterior, [walls[0].exterior])
-    assert area.is_valid, "the walls cross; this judge cannot tell inside from outside"
+    assert area.is_valid, "the walls cross, so inside and outside are undefined"
     return area
 
 
@@ -307,25 +276,25 @@ def drivable_area(nodes: RibbonNodes) -> Polygon:
 
 
 def steady_driver(world: "World", **habits: float) -> CasualDriver:
-    """A driver who follows the centreline without delay or tremble, so that a lap is a function of its start."""
-    calm = {"reaction_s": 0.0, "steer_tremble": 0.0, "pedal_tremble": 0.0}
+    """A driver who follows the centreline without delay or noise, so that a lap is a function of its start."""
+    calm = {"reaction_s": 0.0, "steer_noise": 0.0, "pedal_noise": 0.0}
     driver = CasualDriver(CasualHabits(**(calm | habits)))
     driver.begin(world, seed=0)  # type: ignore[arg-type]
     return driver
 
 
-def drive_laps(world: "World", num_laps: int, most_ticks: int = 12_000, **habits: float) -> list[tuple[float, bool]]:
+def drive_laps(world: "World", num_laps: int, max_ticks: int = 12_000, **habits: float) -> list[tuple[float, bool]]:
     """(lap time, clean) of the first car's next laps."""
     driver = steady_driver(world, **habits)
     laps: list[tuple[float, bool]] = []
-    for _ in range(most_ticks):
+    for _ in range(max_ticks):
         world.step(driver.act(world.batch.obs))
         info = world.infos[0]
         if not np.isnan(info["lapTime"]):
             laps.append((float(info["lapTime"]), bool(info["lapClean"])))
         if len(laps) == num_laps:
             return laps
-    raise AssertionError(f"only {len(laps)} of {num_laps} laps in {most_ticks} ticks")
+    raise AssertionError(f"only {len(laps)} of {num_laps} laps in {max_ticks} ticks")
 
 
 # --- free drives ---
@@ -362,7 +331,7 @@ def hold(seconds: float, steer: float = 0.0, throttle: float = 0.0, brake: float
 
 
 def warm_up() -> None:
-    """Compile every wrapper with the types the tests use, before anyone's clock runs."""
+    """Compile every wrapper with the types that the tests use, before tests are timed."""
     floats, ints = np.zeros(1, F), np.zeros(1, np.int64)
     sin_cos_of(floats, floats.copy(), floats.copy())
     arc_tangent_of(floats, floats, floats.copy())
@@ -389,10 +358,10 @@ def body_rates_at(
     **body: float,
 ) -> Body:
     """The seven rates at one state."""
-    values = np.array([body.get(name, 0.0) for name in Body._fields], F)
-    rates = np.zeros(len(Body._fields), F)
-    rates_of(values, np.array(command, F), F(grip), F(resistance_mps2), car_record() if cars is None else cars, rates)
-    return Body(*(float(rate) for rate in rates))
+    values = np.array([[body.get(name, 0.0) for name in Body._fields]], F)
+    rates = np.zeros_like(values)
+    rates_of(values, np.array([command], F), F(grip), F(resistance_mps2), car_record() if cars is None else cars, rates)
+    return Body(*rates[0].tolist())
 
 
 def locate_on(

@@ -1,4 +1,4 @@
-"""Many cars in one call: bad actions, resets, threads."""
+"""The CPU engine: bad actions, resets, action repeat, threads."""
 
 import threading
 
@@ -26,7 +26,7 @@ def everything(world: World) -> list[bytes]:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("column", [0, 1, 2])
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_one_bad_action_is_named_and_nobody_moves(bad, column, num_threads):
+def test_a_bad_action_is_reported_and_no_car_moves(bad, column, num_threads):
     world = racing_world()
     world.step(actions_at(0, 12))
     before = everything(world)
@@ -36,13 +36,6 @@ def test_one_bad_action_is_named_and_nobody_moves(bad, column, num_threads):
     engine = batch_cpu.CpuEngine(num_threads)
     assert engine.step(actions, world.setting, world.batch, autoreset=True, repeat=1) == 7
     assert everything(world) == before
-
-
-def test_the_largest_finite_action_is_no_bad_one():
-    world = racing_world()
-    largest = np.finfo(F).max
-    world.step([largest, -largest, largest])
-    assert np.isfinite(world.batch.obs).all()
 
 
 def test_cars_drive_their_own_tracks_as_if_alone():
@@ -65,10 +58,11 @@ def test_cars_drive_their_own_tracks_as_if_alone():
         assert mine == theirs
 
 
-def test_a_car_that_ends_starts_again_at_once_and_its_last_sight_is_kept():
+def test_autoreset_restarts_a_car_and_keeps_its_final_observation():
     world = racing_world(max_ticks=50)
     others = racing_world(max_ticks=50)
     for tick in range(50):
+        assert not world.batch.truncated.any()
         world.step(actions_at(tick, 12), autoreset=True)
         others.step(actions_at(tick, 12))
     assert world.batch.truncated.all()
@@ -77,22 +71,19 @@ def test_a_car_that_ends_starts_again_at_once_and_its_last_sight_is_kept():
     assert (world.batch.final_infos["tick"] == 50).all()
     assert (world.infos["tick"] == 0).all()
     assert (world.states["episode"] == 1).all()
+    # Without autoreset a car drives on after its end.
+    others.step(actions_at(50, 12))
+    assert others.batch.truncated.all()
+    assert (others.states["tick"] == 51).all()
+    assert (others.states["episode"] == 0).all()
     others.states["episode"] += 1
     others.reset()
     assert np.array_equal(world.states, others.states)
     assert np.array_equal(world.batch.obs, others.batch.obs)
 
 
-def test_without_autoreset_a_car_drives_on_after_its_end():
-    world = racing_world(max_ticks=5)
-    for tick in range(10):
-        world.step(actions_at(tick, 12))
-    assert (world.states["tick"] == 10).all()
-    assert (world.states["episode"] == 0).all()
-
-
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_an_action_held_moves_and_shows_the_cars_as_single_ticks_do(num_threads):
+def test_a_repeated_action_equals_single_ticks(num_threads):
     held, others = racing_world(), racing_world()
     for step in range(60):
         actions = actions_at(step, 12)
@@ -108,7 +99,7 @@ def test_an_action_held_moves_and_shows_the_cars_as_single_ticks_do(num_threads)
         np.testing.assert_allclose(held.batch.rewards, terms, rtol=1e-5, atol=1e-8)
 
 
-def test_an_action_is_not_held_past_the_end_of_an_episode():
+def test_an_action_is_not_repeated_past_the_end_of_an_episode():
     world = racing_world(max_ticks=10)
     ticks = []
     for step in range(5):
@@ -118,27 +109,20 @@ def test_an_action_is_not_held_past_the_end_of_an_episode():
     assert (world.states["episode"] == 1).all()
 
 
-def test_a_reset_touches_only_the_cars_asked_for():
+def test_observing_again_sees_the_same_and_a_reset_changes_only_the_cars_in_the_mask():
     world = racing_world()
     for tick in range(20):
         world.step(actions_at(tick, 12))
-    before = world.states.copy()
+    before, seen = world.states.copy(), world.batch.obs.copy()
+    world.batch.obs[:] = -1.0
+    batch_cpu.observe_cars(world.ribbons, world.cars, world.batch)
+    assert np.array_equal(world.batch.obs, seen)
     mask = np.arange(12) % 3 == 0
     batch_cpu.reset_cars(mask, world.ribbons, world.cars, world.rules, world.batch)
     assert np.array_equal(world.states[~mask], before[~mask])
     assert (world.states["tick"][mask] == 0).all()
     assert (world.infos["tick"][mask] == 0).all()
     assert np.isnan(world.infos["lapTime"][mask]).all()
-
-
-def test_observing_again_sees_the_same():
-    world = racing_world()
-    for tick in range(20):
-        world.step(actions_at(tick, 12))
-    before = world.batch.obs.copy()
-    world.batch.obs[:] = -1.0
-    batch_cpu.observe_cars(world.ribbons, world.cars, world.batch)
-    assert np.array_equal(world.batch.obs, before)
 
 
 def test_two_python_threads_may_step_batches_at_the_same_time():
@@ -156,7 +140,7 @@ def test_two_python_threads_may_step_batches_at_the_same_time():
     assert everything(worlds[0]) == everything(worlds[1])
 
 
-def test_a_batch_of_none_is_fine():
+def test_an_empty_batch_can_be_stepped():
     world = World([nodes_of("oval")], num_cars=0)
     world.step(np.zeros((0, 3)))
     assert world.batch.obs.shape == (0, 14)

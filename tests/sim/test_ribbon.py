@@ -72,22 +72,17 @@ def test_walking_a_lap_in_small_steps_passes_every_node_once_and_the_seam_both_w
         assert set(hops.tolist()) <= {0, order}
 
 
-def test_just_behind_the_line_is_the_end_of_the_lap_and_just_beyond_it_the_beginning():
+def test_a_lap_ends_and_begins_at_the_line_and_left_of_travel_is_positive():
     world, nodes = WORLDS["track-01"], nodes_of("track-01")
-    heading = heading_at(nodes, 0)
-    along_x, along_y = np.cos(heading), np.sin(heading)
-    behind = find(world, nodes.x_m[0] - 0.3 * along_x, nodes.y_m[0] - 0.3 * along_y, 0)
-    beyond = find(world, nodes.x_m[0] + 0.3 * along_x, nodes.y_m[0] + 0.3 * along_y, nodes.num_nodes - 1)
+    along = np.array([np.cos(heading_at(nodes, 0)), np.sin(heading_at(nodes, 0))])
+    line = np.array([nodes.x_m[0], nodes.y_m[0]])
+    behind = find(world, *(line - 0.3 * along), 0)
+    beyond = find(world, *(line + 0.3 * along), nodes.num_nodes - 1)
+    left = find(world, *(line + 3.0 * np.array([-along[1], along[0]])), 0)
     assert behind[0] == nodes.num_nodes - 1
     assert behind[3] == pytest.approx(nodes.length_m - 0.3, abs=2e-3)
     assert beyond[0] == 0
     assert beyond[3] == pytest.approx(0.3, abs=2e-3)
-
-
-def test_left_of_travel_is_positive():
-    world, nodes = WORLDS["oval"], nodes_of("oval")
-    heading = heading_at(nodes, 0)
-    left = find(world, nodes.x_m[0] - 3.0 * np.sin(heading), nodes.y_m[0] + 3.0 * np.cos(heading), 0)
     assert left[2] == pytest.approx(3.0, abs=1e-3)
 
 
@@ -129,16 +124,10 @@ def test_no_wall_strays_farther_from_its_chord_than_the_portal_says(span, column
 
     nodes = nodes_of("track-03")
     loop = WORLDS["track-03"].ribbons.portals[FAR_SPAN : FAR_SPAN + nodes.num_nodes]
+    walls = [np.stack([loop[f"{side}_x"], loop[f"{side}_y"]], axis=1).astype(float) for side in ("left", "right")]
     for k in range(0, nodes.num_nodes, 7):
         strays = []
-        for side in ("left", "right"):
-            wall = [
-                (
-                    float(loop[f"{side}_x"][(k + i) % nodes.num_nodes]),
-                    float(loop[f"{side}_y"][(k + i) % nodes.num_nodes]),
-                )
-                for i in range(span + 1)
-            ]
-            chord = LineString([wall[0], wall[-1]])
+        for wall in (wall[np.arange(k, k + span + 1) % nodes.num_nodes] for wall in walls):
+            chord = LineString(wall[[0, -1]])
             strays += [chord.distance(Point(point)) for point in wall]
         assert max(strays) < loop[column][k] < max(strays) + 0.002

@@ -1,4 +1,4 @@
-"""The car, by what a person can check: speeds, distances, radii, g, and what happens to a driver who overdoes it."""
+"""The car in figures a person can check: speeds, distances, radii, g, and slides."""
 
 from math import atan, cos, degrees, sqrt, tan
 
@@ -30,7 +30,7 @@ from sim.harness import (
 ON_ROAD = {"grip": 1.0, "resistance_mps2": CAR.rolling_mps2}
 ON_RUNOFF = {"grip": CAR.runoff_grip, "resistance_mps2": CAR.rolling_mps2 + CAR.runoff_drag_mps2}
 WEIGHT_N = CAR.mass_kg * GRAVITY_MPS2
-LEFT_TURN, RIGHT_TURN = -1.0, 1.0
+LEFT_TURN = -1.0
 
 
 def lock_rad(speed_mps: float) -> float:
@@ -153,10 +153,15 @@ def peak_braking_g(speed_mps: float, **surface: float) -> float:
     return float(-np.diff(trace[:, FORWARD].astype(np.float64)).min()) * TICKS_PER_SECOND / GRAVITY_MPS2
 
 
-def test_the_car_brakes_with_well_over_one_g_on_the_road_and_about_half_of_that_beside_it():
+def test_the_car_brakes_with_well_over_one_g_and_about_half_of_that_beside_the_road():
     on_road_g, on_runoff_g = peak_braking_g(20.0, **ON_ROAD), peak_braking_g(20.0, **ON_RUNOFF)
     assert 1.1 < on_road_g < 1.6
     assert 0.4 < on_runoff_g / on_road_g < 0.65
+    # What each axle is asked for, over what it can hold at full braking.
+    front_n = WEIGHT_N * (CAR.rear_m + on_road_g * CAR.height_m) / CAR.wheelbase_m
+    front_demand = CAR.brake_force_n * CAR.brake_front_share / grip_n(front_n, 1.0)
+    rear_demand = CAR.brake_force_n * (1.0 - CAR.brake_front_share) / grip_n(WEIGHT_N - front_n, 1.0)
+    assert front_demand > rear_demand
 
 
 @pytest.mark.parametrize(("pedals", "sign"), [({"brake": 1.0}, -1.0), ({"throttle": 1.0}, 1.0)])
@@ -168,61 +173,37 @@ def test_braking_loads_the_front_and_driving_the_rear(pedals, sign):
     assert trace[-1, SHIFT] == pytest.approx(CAR.mass_kg * gain_mps2 * CAR.height_m / CAR.wheelbase_m, rel=0.05)
 
 
-def test_full_brakes_lock_the_front_before_the_rear():
-    # What each axle is asked for, over what it can hold at full braking.
-    gain_mps2 = peak_braking_g(20.0, **ON_ROAD) * GRAVITY_MPS2
-    shift_n = CAR.mass_kg * gain_mps2 * CAR.height_m / CAR.wheelbase_m
-    front_n = WEIGHT_N * CAR.rear_m / CAR.wheelbase_m + shift_n
-    front_demand = CAR.brake_force_n * CAR.brake_front_share / grip_n(front_n, 1.0)
-    rear_demand = CAR.brake_force_n * (1.0 - CAR.brake_front_share) / grip_n(WEIGHT_N - front_n, 1.0)
-    assert front_demand > rear_demand
-
-
-def test_brakes_hold_a_standing_car():
-    trace = free_drive(hold(10.0, steer=1.0, brake=1.0))
-    assert np.abs(trace[:, [X, Y, YAW, FORWARD, LEFT, YAW_RATE]]).max() == 0.0
-
-
-def test_a_braked_car_stops_and_does_not_roll_back():
-    trace = free_drive(hold(10.0, steer=0.5, brake=1.0), forward_mps=15.0)
-    assert trace[:, FORWARD].min() > -1e-3
-    assert np.ptp(trace[-300:, X]) < 1e-4
-    assert speed_of(trace[-1]) < 1e-4
-
-
-def test_a_car_left_alone_coasts_to_a_stop():
-    trace = free_drive(hold(100.0), forward_mps=3.0)
-    assert np.diff(trace[:, FORWARD]).max() <= 0.0
-    assert 0.0 <= trace[-1, FORWARD] < 0.01
+def test_a_braked_car_stops_and_stays_and_one_left_alone_coasts_to_a_stop():
+    standing = free_drive(hold(10.0, steer=1.0, brake=1.0))
+    assert np.abs(standing[:, [X, Y, YAW, FORWARD, LEFT, YAW_RATE]]).max() == 0.0
+    braked = free_drive(hold(10.0, steer=0.5, brake=1.0), forward_mps=15.0)
+    assert braked[:, FORWARD].min() > -1e-3
+    assert np.ptp(braked[-300:, X]) < 1e-4
+    assert speed_of(braked[-1]) < 1e-4
+    coasting = free_drive(hold(100.0), forward_mps=3.0)
+    assert np.diff(coasting[:, FORWARD]).max() <= 0.0
+    assert 0.0 <= coasting[-1, FORWARD] < 0.01
 
 
 # --- steering ---
 
 
-@pytest.mark.parametrize("speed_mps", [2.0, 10.0, 40.0])
-def test_a_positive_steer_input_turns_right(speed_mps):
-    trace = free_drive(hold(0.5, steer=0.2, throttle=0.1), forward_mps=speed_mps)
-    assert trace[-1, YAW_RATE] < -0.005
-    assert trace[-1, Y] < 0.0
-    assert trace[-1, YAW] < 0.0
-
-
-def test_a_car_that_slides_to_the_left_is_pushed_to_the_right():
+def test_a_car_that_slides_left_is_pushed_right_and_its_nose_turns_into_the_slide():
     assert body_rates_at(forward_mps=20.0, left_mps=1.0).left_mps < -1.0
     assert body_rates_at(forward_mps=20.0, left_mps=-1.0).left_mps > 1.0
-
-
-def test_the_stiffer_rear_turns_the_nose_into_the_slide():
-    # Sliding left, the rear's larger force to the right swings the tail right and the nose left: weathervaning.
+    # The stiffer rear's larger force to the right swings the tail right and the nose left: weathervaning.
     assert body_rates_at(forward_mps=20.0, left_mps=0.2).yaw_radps > 0.0
 
 
-def test_left_and_right_are_mirror_images():
-    right = free_drive(hold(3.0, steer=0.7, throttle=0.4), forward_mps=15.0)
-    left = free_drive(hold(3.0, steer=-0.7, throttle=0.4), forward_mps=15.0)
+@pytest.mark.parametrize(("speed_mps", "steer"), [(2.0, 0.2), (10.0, 0.2), (40.0, 0.2), (15.0, 0.7)])
+def test_a_positive_steer_input_turns_right_and_left_is_its_mirror_image(speed_mps, steer):
+    right, left = (free_drive(hold(3.0, steer=s, throttle=0.4), forward_mps=speed_mps) for s in (steer, -steer))
     mirrored = [Y, YAW, LEFT, YAW_RATE, STEER]
     assert left[:, mirrored] == pytest.approx(-right[:, mirrored], abs=1e-4)
     assert left[:, FORWARD] == pytest.approx(right[:, FORWARD], abs=1e-4)
+    after_half_a_second = right[TICKS_PER_SECOND // 2]
+    assert after_half_a_second[YAW_RATE] < -0.005
+    assert (after_half_a_second[[Y, YAW]] < 0.0).all()
 
 
 @pytest.mark.parametrize("steer", [0.2, -0.6, 1.0])
@@ -280,24 +261,15 @@ def test_more_steering_than_the_front_can_use_takes_speed_not_radius():
 # --- on the limit ---
 
 
-def start_a_slide() -> np.ndarray:
-    """From a steady left-hander the throttle is floored; the trace of what comes of it."""
+def test_flooring_the_throttle_in_a_corner_spins_a_car_that_is_not_caught():
     steady = corner(LEFT_TURN * 0.6, 15.0)
     assert abs(slip_deg(steady)) < 5.0
     assert lateral_g(steady) > 0.7 * CAR.friction
-    return free_drive(hold(4.0, steer=LEFT_TURN * 0.6, throttle=1.0), start=steady)
-
-
-def test_flooring_the_throttle_in_a_corner_swings_the_tail_out_and_spins_a_car_that_is_not_caught():
-    slips_deg = slip_deg(start_a_slide())
+    spun = free_drive(hold(4.0, steer=LEFT_TURN * 0.6, throttle=1.0), start=steady)
+    row = spun[np.argmax(np.abs(slip_deg(spun)) > 8.0)]
     # In a left-hander the tail goes right: the car moves to the right of its nose.
-    assert slips_deg[np.argmax(np.abs(slips_deg) > 8.0)] < -8.0
-    assert np.abs(slips_deg).max() > 30.0
-
-
-def test_lifting_and_steering_into_the_slide_catches_it():
-    trace = start_a_slide()
-    row = trace[np.argmax(np.abs(slip_deg(trace)) > 8.0)]
+    assert slip_deg(row) < -8.0
+    assert np.abs(slip_deg(spun)).max() > 30.0
     slips_deg = []
     for _ in range(3 * TICKS_PER_SECOND):
         # Front wheels along the way the front of the car goes, a little ahead of it as a driver would be.
@@ -340,15 +312,11 @@ def test_with_no_force_energy_momentum_and_spin_are_kept():
     assert trace[-1, YAW] == pytest.approx(5.0, rel=1e-4)
 
 
-def test_on_ice_the_car_loses_no_more_than_a_newton_an_axle_takes():
+def test_on_ice_the_car_loses_at_most_the_newton_per_axle_and_pedals_and_wheel_do_nothing():
     ice = {"grip": 0.0, "resistance_mps2": 0.0, "cars": car_record(CAR._replace(drag_area_m2=1e-12))}
     trace = free_drive(hold(10.0, steer=0.3), forward_mps=20.0, left_mps=5.0, yaw_radps=1.0, **ice).astype(np.float64)
     most_mps = 2.0 * 10.0 / CAR.mass_kg
     assert -most_mps < speed_of(trace[-1]) - speed_of(trace[0]) < 1e-3
-
-
-def test_without_grip_pedals_and_wheel_do_nothing():
-    ice = {"grip": 0.0, "resistance_mps2": 0.0, "cars": car_record(CAR._replace(drag_area_m2=1e-12))}
     wild = free_drive(hold(2.0, steer=1.0, throttle=1.0, brake=1.0), forward_mps=20.0, **ice)
     assert speed_of(wild[-1]) == pytest.approx(20.0, abs=2.0 * 2.0 / CAR.mass_kg + 1e-4)
 
@@ -374,7 +342,7 @@ def test_steering_authority_falls_with_speed():
 
 
 def drive_two_laps(num_substeps: int, grip_share: float) -> list[float]:
-    """Lap times of a tireless driver on the first track: one standing, one flying."""
+    """Lap times of a steady driver on track-01: one standing, one flying."""
     world = World([nodes_of("track-01")], car=car_record(num_substeps=num_substeps))
     return [time_s for time_s, _ in drive_laps(world, 2, grip_share=grip_share)]
 

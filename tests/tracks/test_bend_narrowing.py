@@ -1,4 +1,4 @@
-"""Bends a little too tight for their road."""
+"""Bends that are a little too tight for their road are narrowed."""
 
 import math
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hotlap.tracks.bend_narrowing import EASED_MARGIN, MOST_TOO_TIGHT, ease_bends
+from hotlap.tracks.bend_narrowing import MAX_EXCESS_SHARE, NARROWED_MARGIN, narrow_tight_bends
 from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.geometry import DEFAULT_SPACING_M, build_nodes, find_fault
 from hotlap.tracks.road import ROAD_MARGIN, inner_margin, trace
@@ -42,7 +42,7 @@ def tightest(line, side="left"):
 
 
 def with_margin(margin: float) -> Centreline:
-    """A hairpin whose inner half is widened at its very tip until that much is left of the radius."""
+    """A hairpin whose inner half is widened at its tip until that share of the radius is left."""
     low, high = 4.0, 40.0
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -50,50 +50,37 @@ def with_margin(margin: float) -> Centreline:
     return hairpin(12.0, tip_half_m=low)
 
 
-@pytest.mark.parametrize("margin", [ROAD_MARGIN - 0.003, -0.02, -0.1, -MOST_TOO_TIGHT + 0.003])
-def test_a_short_peak_is_eased_and_nothing_else_is_touched(margin):
+@pytest.mark.parametrize("margin", [ROAD_MARGIN - 0.003, -0.02, -0.1, -MAX_EXCESS_SHARE + 0.003])
+def test_a_short_peak_is_narrowed_and_nothing_else_changes(margin):
     line = with_margin(margin)
     assert "tighter than the half-width" in find_fault(line).text
-    eased, [easing] = ease_bends(line, DEFAULT_SPACING_M)
-    assert find_fault(eased) is None
-    assert ROAD_MARGIN < tightest(eased) <= EASED_MARGIN + 0.01
-    changed = np.flatnonzero(eased.width_left_m != line.width_left_m)
+    narrowed, [narrowing] = narrow_tight_bends(line, DEFAULT_SPACING_M)
+    assert find_fault(narrowed) is None
+    assert ROAD_MARGIN < tightest(narrowed) <= NARROWED_MARGIN + 0.01
+    changed = np.flatnonzero(narrowed.width_left_m != line.width_left_m)
     tip = int(np.argmax(line.x_m))
     assert set(changed) <= {tip - 1, tip, tip + 1}
-    assert easing.side == "left"
-    assert easing.by_m == pytest.approx((line.width_left_m - eased.width_left_m).max())
+    assert narrowing.side == "left"
+    assert narrowing.by_m == pytest.approx((line.width_left_m - narrowed.width_left_m).max())
     for name in ("x_m", "y_m", "width_right_m"):
-        assert getattr(eased, name) is getattr(line, name)
-    build_nodes(eased)
+        assert getattr(narrowed, name) is getattr(line, name)
+    build_nodes(narrowed)
 
 
-def test_what_is_too_tight_by_more_is_left_to_be_refused():
-    line = with_margin(-MOST_TOO_TIGHT - 0.01)
-    eased, easings = ease_bends(line, DEFAULT_SPACING_M)
-    assert (eased is line, easings) == (True, [])
+def test_a_line_that_is_valid_or_beyond_help_is_not_changed():
+    valid, much = hairpin(12.0), with_margin(-MAX_EXCESS_SHARE - 0.01)
+    long = [hairpin(8.0, half_m=8.4, spacing_m=spacing_m) for spacing_m in (1.0, 2.0, 3.0)]
+    tiny = replace(valid, x_m=valid.x_m * 0.1, y_m=valid.y_m * 0.1)
+    assert find_fault(valid) is None
+    for line in (valid, much, *long, tiny):
+        assert line is valid or find_fault(line) is not None
+        narrowed, narrowings = narrow_tight_bends(line, DEFAULT_SPACING_M)
+        assert (narrowed is line, narrowings) == (True, [])
 
 
-@pytest.mark.parametrize("spacing_m", [1.0, 2.0, 3.0])
-def test_a_whole_bend_that_is_too_tight_is_left_to_be_refused(spacing_m):
-    line = hairpin(8.0, half_m=8.4, spacing_m=spacing_m)
-    assert find_fault(line) is not None
-    assert ease_bends(line, DEFAULT_SPACING_M)[0] is line
-
-
-def test_a_good_line_is_left_as_it_is():
-    line = hairpin(12.0)
-    assert find_fault(line) is None
-    assert ease_bends(line, DEFAULT_SPACING_M) == (line, [])
-
-
-def test_the_right_hand_side_is_eased_the_same():
+def test_the_right_hand_side_is_narrowed_the_same():
     line = with_margin(-0.02)
     mirrored = Centreline(line.x_m, -line.y_m, line.width_left_m, line.width_right_m)
-    eased, [easing] = ease_bends(mirrored, DEFAULT_SPACING_M)
-    assert easing.side == "right"
-    assert eased.width_right_m == pytest.approx(ease_bends(line, DEFAULT_SPACING_M)[0].width_left_m)
-
-
-def test_what_is_no_track_at_all_is_left_alone():
-    tiny = replace(hairpin(12.0), x_m=hairpin(12.0).x_m * 0.1, y_m=hairpin(12.0).y_m * 0.1)
-    assert ease_bends(tiny, DEFAULT_SPACING_M)[0] is tiny
+    narrowed, [narrowing] = narrow_tight_bends(mirrored, DEFAULT_SPACING_M)
+    assert narrowing.side == "right"
+    assert narrowed.width_right_m == pytest.approx(narrow_tight_bends(line, DEFAULT_SPACING_M)[0].width_left_m)

@@ -1,4 +1,4 @@
-"""Nodes from centrelines: answers known beforehand, and shapely as a second opinion."""
+"""Nodes from centrelines: known answers, and shapely as an independent check."""
 
 import hashlib
 import math
@@ -14,47 +14,9 @@ from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks import geometry
 from hotlap.tracks.centreline import Centreline, length_m, recentre, resample, reverse, rotate_start, with_width
 from hotlap.tracks.geometry import build_nodes
+from tracks.shapes import circle, eight, line, peanut, stadium, wavy
 
 NODES_DIGEST = "628065a99cd96f7689a2bac8b6b1f8e13dd02c7e31ed214b9ac3d0b1a1effdc8"
-
-
-def line(x, y, right=5.0, left=5.0) -> Centreline:
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    return Centreline(x, y, np.full_like(x, right), np.full_like(x, left))
-
-
-def circle(radius_m=100.0, num_points=120, **widths) -> Centreline:
-    angle = np.arange(num_points) * 2.0 * math.pi / num_points
-    return line(radius_m * np.cos(angle), radius_m * np.sin(angle), **widths)
-
-
-def stadium(radius_m: float, straight_m=300.0, spacing_m=2.0, **widths) -> Centreline:
-    """Two straights joined by half circles, anticlockwise, starting in the middle of the lower straight."""
-    along = np.arange(-straight_m / 2, straight_m / 2, spacing_m)
-    turn = np.arange(0.0, math.pi, spacing_m / radius_m)
-    x = [along, straight_m / 2 + radius_m * np.sin(turn), -along, -straight_m / 2 - radius_m * np.sin(turn)]
-    y = [0 * along, radius_m - radius_m * np.cos(turn), 2 * radius_m + 0 * along, radius_m + radius_m * np.cos(turn)]
-    middle = along.size // 2
-    return line(np.roll(np.concatenate(x), -middle), np.roll(np.concatenate(y), -middle), **widths)
-
-
-def eight(size_m=400.0, num_points=300) -> Centreline:
-    angle = np.arange(num_points) * 2.0 * math.pi / num_points
-    return line(size_m * np.sin(angle), size_m * np.sin(angle) * np.cos(angle))
-
-
-def wavy(radius_m: float, waves: int, depth: float, num_points=200) -> Centreline:
-    angle = np.arange(num_points) * 2.0 * math.pi / num_points
-    radius = radius_m * (1.0 + depth * np.sin(waves * angle))
-    return line(radius * np.cos(angle), radius * np.sin(angle))
-
-
-def peanut(size_m: float, half_waist_m: float, **widths) -> Centreline:
-    """Two lobes joined by a waist 2 * half_waist_m across, where the two legs come near and bend away again."""
-    angle = np.arange(300) * 2.0 * math.pi / 300
-    level = (1.0 + (half_waist_m / size_m) ** 2) ** 2
-    radius = size_m * np.sqrt(np.cos(2 * angle) + np.sqrt(level - np.sin(2 * angle) ** 2))
-    return line(radius * np.cos(angle), radius * np.sin(angle), **widths)
 
 
 def advance(nodes: RibbonNodes, points: np.ndarray) -> np.ndarray:
@@ -69,23 +31,15 @@ def test_a_circle_has_the_curvature_and_length_of_a_circle():
     assert np.hypot(nodes.x_m, nodes.y_m) == pytest.approx(100.0, abs=1e-3)
 
 
-def test_nodes_start_on_the_first_point_and_are_about_a_metre_apart():
+def test_nodes_start_on_the_first_point_a_metre_apart_and_follow_the_line():
     centreline = stadium(40.0)
     nodes = build_nodes(centreline)
     assert (nodes.x_m[0], nodes.y_m[0]) == (centreline.x_m[0], centreline.y_m[0])
     hops = np.hypot(np.diff(nodes.x_m), np.diff(nodes.y_m))
     assert hops == pytest.approx(nodes.step_m, rel=1e-3)
     assert nodes.step_m == pytest.approx(1.0, rel=1e-2)
-
-
-def test_tangents_are_unit_and_point_to_the_next_node():
-    nodes = build_nodes(stadium(30.0))
     assert np.hypot(nodes.tangent_x, nodes.tangent_y) == pytest.approx(1.0, abs=1e-12)
     assert advance(nodes, geometry.edge_points(nodes, 0.0)) == pytest.approx(nodes.step_m, rel=2e-3)
-
-
-def test_a_straight_has_no_curvature_and_a_bend_that_of_its_radius():
-    nodes = build_nodes(stadium(40.0))
     straight = (np.abs(nodes.x_m) < 100.0) & (nodes.y_m < 1.0)
     assert straight.sum() > 150
     assert nodes.curvature_radpm[straight] == pytest.approx(0.0, abs=1e-9)
@@ -109,8 +63,11 @@ def test_widths_are_linear_between_points():
     assert nodes.road_left_m == pytest.approx(nodes.road_right_m + 1.0, abs=1e-9)
 
 
-def test_walls_stand_a_runoff_beyond_the_road_where_there_is_room():
+def test_edges_lie_at_their_distances_and_walls_a_runoff_beyond_where_there_is_room():
     nodes = build_nodes(circle(100.0, right=5.0, left=4.0), runoff_m=7.0)
+    left, right = geometry.road_edges(nodes)
+    assert np.hypot(*left.T) == pytest.approx(96.0, abs=1e-3)
+    assert np.hypot(*right.T) == pytest.approx(105.0, abs=1e-3)
     assert nodes.wall_right_m == pytest.approx(12.0)
     assert nodes.wall_left_m == pytest.approx(11.0)
 
@@ -165,12 +122,9 @@ def test_a_leg_that_comes_near_without_crossing_is_not_an_overpass():
 )
 def test_walls_advance_vary_smoothly_and_stay_off_the_road(centreline: Centreline):
     nodes = build_nodes(centreline)
-    for wall, road, points in zip(
-        (nodes.wall_left_m, nodes.wall_right_m),
-        (nodes.road_left_m, nodes.road_right_m),
-        geometry.wall_lines(nodes),
-        strict=True,
-    ):
+    left, right = geometry.wall_lines(nodes)
+    sides = (nodes.wall_left_m, nodes.road_left_m, left), (nodes.wall_right_m, nodes.road_right_m, right)
+    for wall, road, points in sides:
         assert (wall >= road).all()
         assert (wall <= road + geometry.DEFAULT_RUNOFF_M + 1e-9).all()
         assert (advance(nodes, points) >= 0.1 * nodes.step_m - 1e-9).all()
@@ -224,29 +178,14 @@ def test_a_moved_start_line_lies_on_the_same_track(start_m: float):
     assert abs(moved.x_m.size - 90) <= 1
 
 
-def test_a_start_moved_to_a_point_keeps_the_points():
-    moved = rotate_start(circle(100.0, 90), length_m(circle(100.0, 90)) / 3)
-    assert moved.x_m == pytest.approx(np.roll(circle(100.0, 90).x_m, -30), abs=1e-3)
-
-
-def test_resampling_keeps_the_shape_to_a_millimetre_grid():
-    fine = resample(circle(100.0, 60), 4.0)
+def test_resampling_keeps_the_shape_and_a_start_moved_to_a_point_the_points():
+    centreline = circle(100.0, 60)
+    fine = resample(centreline, 4.0)
     assert fine.x_m.size == 157
     assert np.hypot(fine.x_m, fine.y_m) == pytest.approx(100.0, abs=2e-3)
     assert (np.round(fine.x_m, 3) == fine.x_m).all()
-
-
-def test_with_width_is_edge_to_edge():
-    nodes = build_nodes(with_width(circle(), 9.0))
-    assert nodes.road_left_m + nodes.road_right_m == pytest.approx(9.0)
-    with pytest.raises(TrackError, match="road width is 0"):
-        with_width(circle(), 0.0)
-
-
-def test_edges_lie_at_their_distances():
-    left, right = geometry.road_edges(build_nodes(circle(100.0, right=5.0, left=4.0)))
-    assert np.hypot(*left.T) == pytest.approx(96.0, abs=1e-3)
-    assert np.hypot(*right.T) == pytest.approx(105.0, abs=1e-3)
+    moved = rotate_start(centreline, length_m(centreline) / 3)
+    assert moved.x_m == pytest.approx(np.roll(centreline.x_m, -20), abs=1e-3)
 
 
 def test_a_far_track_is_moved_to_the_origin_by_whole_metres():
@@ -268,6 +207,7 @@ def test_a_far_track_is_moved_to_the_origin_by_whole_metres():
         (line(np.append(circle().x_m, 100.0), np.append(circle().y_m, 0.0)), "points 121 and 1 of 121 coincide"),
         (line(circle().x_m * math.nan, circle().y_m), "not finite"),
         (Centreline(np.ones(9), np.ones(9), np.ones(8), np.ones(9)), "have shapes"),
+        (peanut(30.0, 3.0, right=1.0, left=5.0), r"left edge crosses itself near s = \d+ m; edges may not cross"),
     ],
 )
 def test_an_impossible_centreline_is_refused(centreline: Centreline, rule: str):
@@ -275,24 +215,17 @@ def test_an_impossible_centreline_is_refused(centreline: Centreline, rule: str):
         build_nodes(centreline)
 
 
-def test_edges_that_cross_among_neighbours_are_refused():
-    with pytest.raises(TrackError, match=r"left edge crosses itself near s = \d+ m; edges may not cross"):
-        build_nodes(peanut(30.0, 3.0, right=1.0, left=5.0))
-
-
-def test_the_same_line_with_a_narrower_road_is_driveable():
-    assert build_nodes(peanut(30.0, 3.0, right=1.0, left=2.5)).x_m.size > 100
-
-
-def test_a_fault_names_the_point_behind_it():
+def test_a_fault_names_its_point_and_a_valid_line_has_none():
     centreline = stadium(4.0, spacing_m=1.0)
-    fault = geometry.find_fault(centreline)
-    assert fault is not None
-    assert abs(centreline.x_m[fault.point]) > 149.0
+    assert abs(centreline.x_m[geometry.find_fault(centreline).point]) > 149.0
     assert geometry.find_fault(stadium(20.0)) is None
+    # The same line as one whose edges cross, with a narrower road.
+    assert geometry.find_fault(peanut(30.0, 3.0, right=1.0, left=2.5)) is None
+    with pytest.raises(TrackError, match="road width is 0"):
+        with_width(circle(), 0.0)
 
 
-def test_the_nodes_are_the_same_bits_on_every_machine():
+def test_the_nodes_are_bit_identical_on_every_machine():
     """A polygon of round numbers, so that no platform's sine enters."""
     x = [0, 120, 260, 330, 345, 300, 230, 190, 140, 100, 110, 170, 160, 90, 30, -40, -100, -115, -80, -60, -105, -80]
     y = [0, 0, 5, 30, 85, 120, 112, 80, 75, 105, 150, 190, 230, 200, 215, 255, 240, 180, 140, 95, 65, 2]

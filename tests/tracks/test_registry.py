@@ -1,4 +1,4 @@
-"""Tracks by their ids: built in, generated, the user's own; and nothing else."""
+"""Tracks by id: built-in, generated and the user's own."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
-from hotlap.tracks import registry
-from hotlap.tracks.generator import generate
+from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS, generate
 from hotlap.tracks.registry import check_id, list_tracks, load_track, save_track, split_ids, user_folder
 
 BUILT_IN = ["track-01", "track-02", "track-03"]
@@ -30,14 +29,11 @@ def test_the_built_in_tracks_have_names_and_characters():
 @pytest.mark.parametrize("track_id", BUILT_IN)
 def test_a_built_in_track_is_ready_to_drive(track_id):
     track = load_track(track_id)
+    assert load_track(track_id) is track  # built once
     assert track.track_id == track_id
     assert 500.0 < track.nodes.length_m < 5000.0
     assert track.start_speed_mps.shape == track.nodes.x_m.shape
     assert (track.start_speed_mps > 5.0).all()
-
-
-def test_a_track_is_built_once():
-    assert load_track("track-01") is load_track("track-01")
 
 
 def test_the_frozen_split_has_100_and_25_tracks_none_in_both():
@@ -51,29 +47,21 @@ def test_the_frozen_split_has_100_and_25_tracks_none_in_both():
         split_ids("valid")
 
 
-def test_the_frozen_split_is_what_its_seeds_generate():
-    for track_id, seed in (("train-003", registry.TRAIN_SEEDS[3]), ("test-007", registry.TEST_SEEDS[7])):
-        made, kept = generate(seed), load_track(track_id).centreline
-        np.testing.assert_array_equal(made.x_m, kept.x_m)
-        np.testing.assert_array_equal(made.width_left_m, kept.width_left_m)
+@pytest.mark.parametrize(("track_id", "seed"), [("train-003", TRAIN_SEEDS[3]), ("test-007", TEST_SEEDS[7])])
+def test_a_split_id_is_the_track_of_its_seed(track_id, seed):
+    np.testing.assert_array_equal(load_track(track_id).centreline.x_m, generate(seed).x_m)
 
 
-@pytest.mark.parametrize("track_id", ["nope", "", "../track-01", "track-01.csv", "TRACK-01", "train-100", None, 7, [1]])
-def test_an_unknown_id_is_refused(track_id):
-    with pytest.raises(UnknownTrackError, match="is not known"):
-        load_track(track_id)
-
-
-def test_a_near_miss_is_helped():
+def test_an_unknown_id_is_refused_with_a_suggestion():
+    for track_id in ("nope", "", "../track-01", "track-01.csv", "TRACK-01", "train-100", None, 7, [1]):
+        with pytest.raises(UnknownTrackError, match="is not known") as caught:
+            load_track(track_id)
+        assert isinstance(caught.value, LookupError)
+        assert isinstance(caught.value, ValueError)
     with pytest.raises(UnknownTrackError, match="Did you mean 'track-01'"):
         load_track("track-1")
     with pytest.raises(UnknownTrackError, match="hotlap tracks list"):
         load_track("zzzzzz")
-
-
-def test_an_unknown_track_is_a_lookup_and_a_value_error():
-    assert issubclass(UnknownTrackError, LookupError)
-    assert issubclass(UnknownTrackError, ValueError)
 
 
 def test_a_saved_track_is_found_and_replaced(home):
@@ -90,40 +78,32 @@ def test_a_saved_track_is_found_and_replaced(home):
         load_track("mine")
 
 
-@pytest.mark.parametrize("track_id", ["a", "0", "my-track_2", "x" * 64])
-def test_a_good_id_passes(track_id):
-    assert check_id(track_id) == track_id
-
-
-@pytest.mark.parametrize(
-    "track_id", ["", "-a", "_a", "A", "a b", "a.b", "a/b", "a\\b", "..", "a\n", "a\0", "é", "x" * 65, None, 3]
-)
-def test_a_bad_id_is_refused(track_id):
-    with pytest.raises(TrackError, match="use 1 to 64 lower-case letters"):
-        check_id(track_id)
+def test_an_id_is_1_to_64_lower_case_letters_digits_and_signs():
+    for track_id in ("a", "0", "my-track_2", "x" * 64):
+        assert check_id(track_id) == track_id
+    for track_id in ("", "-a", "_a", "A", "a b", "a.b", "a/b", "a\\b", "..", "a\n", "a\0", "é", "x" * 65, None, 3):
+        with pytest.raises(TrackError, match="use 1 to 64 lower-case letters"):
+            check_id(track_id)
 
 
 @pytest.mark.parametrize("track_id", ["track-01", "train-000", "test-024"])
-def test_an_id_of_ours_cannot_be_taken(track_id):
+def test_an_id_of_a_shipped_track_cannot_be_reused(track_id):
     with pytest.raises(TrackError, match="belongs to a track of the package"):
         save_track(track_id, generate(1), "")
 
 
-def test_a_folder_that_cannot_be_written_says_what_to_do(tmp_path, monkeypatch):
+def test_tracks_lie_in_hotlap_home_which_must_be_writable_or_in_the_users_home(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "file"))
     with pytest.raises(OutputFileError, match="Set HOTLAP_HOME to a writable folder"):
         save_track("mine", generate(1), "")
-
-
-def test_without_hotlap_home_tracks_lie_in_the_users_home(tmp_path, monkeypatch):
     monkeypatch.delenv("HOTLAP_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert user_folder() == tmp_path / ".hotlap" / "tracks"
 
 
-def test_strangers_in_the_users_folder_are_not_listed(home):
+def test_other_files_in_the_users_folder_are_not_listed(home):
     folder = home / "tracks"
     (folder / "folder.csv").mkdir(parents=True)
     for name in ("track-01.csv", "Bad Name.csv", "notes.txt", ".hidden.csv"):
@@ -131,7 +111,7 @@ def test_strangers_in_the_users_folder_are_not_listed(home):
     assert [entry.track_id for entry in list_tracks() if entry.source == "yours"] == []
 
 
-def test_random_starts_can_be_saved_by_braking():
+def test_random_start_speeds_fall_no_faster_than_brakes_allow():
     """The start speeds never fall faster from node to node than brakes with the whole grip can manage."""
     track = load_track("track-01")
     squared = track.start_speed_mps**2

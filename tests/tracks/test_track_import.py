@@ -1,13 +1,13 @@
-"""Foreign centrelines made ours."""
+"""Importing centrelines."""
 
 import math
 
 import numpy as np
 import pytest
 
-from hotlap.errors import InputFileError, TrackError
+from hotlap.errors import TrackError
 from hotlap.tracks.centreline import Centreline, length_m
-from hotlap.tracks.files import write_centreline
+from hotlap.tracks.centreline_file import write_centreline
 from hotlap.tracks.geometry import build_nodes
 from hotlap.tracks.track_import import IMPORT_SPACING_M, import_centreline
 
@@ -16,12 +16,9 @@ from hotlap.tracks.track_import import IMPORT_SPACING_M, import_centreline
 def oval(tmp_path):
     """An ellipse in map coordinates, driven to the left, narrower on the right than on the left."""
     angle = np.linspace(0.0, 2.0 * math.pi, 120, endpoint=False)
-    line = Centreline(
-        500_000.0 + 120.0 * np.cos(angle), 5_300_000.0 + 60.0 * np.sin(angle), 0 * angle + 3.0, 0 * angle + 5.0
-    )
-    path = tmp_path / "oval.csv"
-    write_centreline(path, line)
-    return path
+    x, y = 500_000.0 + 120.0 * np.cos(angle), 5_300_000.0 + 60.0 * np.sin(angle)
+    write_centreline(tmp_path / "oval.csv", Centreline(x, y, 0 * angle + 3.0, 0 * angle + 5.0))
+    return tmp_path / "oval.csv"
 
 
 def turning(line: Centreline) -> float:
@@ -29,44 +26,28 @@ def turning(line: Centreline) -> float:
     return float(np.sum(line.x_m * np.roll(line.y_m, -1) - np.roll(line.x_m, -1) * line.y_m))
 
 
-def test_it_is_moved_near_the_origin_and_resampled(oval):
-    line = import_centreline(oval)
-    assert abs(line.x_m).max() < 200.0
-    assert abs(line.y_m).max() < 200.0
+def test_the_track_is_moved_near_the_origin_and_resampled_and_reversing_swaps_left_and_right(oval):
+    line, back = import_centreline(oval), import_centreline(oval, reverse_travel=True)
+    assert max(abs(line.x_m).max(), abs(line.y_m).max()) < 200.0
     steps = np.hypot(np.diff(line.x_m), np.diff(line.y_m))
-    assert steps.max() == pytest.approx(IMPORT_SPACING_M, rel=0.05)
-    assert steps.min() == pytest.approx(IMPORT_SPACING_M, rel=0.05)
+    assert steps == pytest.approx(IMPORT_SPACING_M, rel=0.05)
     assert np.ptp(line.x_m) == pytest.approx(240.0, abs=0.1)
-    assert turning(line) > 0.0
+    assert turning(line) > 0.0 > turning(back)
     assert line.width_right_m == pytest.approx(3.0)
     assert line.width_left_m == pytest.approx(5.0)
+    assert back.width_right_m == pytest.approx(5.0)
+    assert back.width_left_m == pytest.approx(3.0)
+    assert math.hypot(back.x_m[0] - line.x_m[0], back.y_m[0] - line.y_m[0]) < 0.01
+    assert build_nodes(line).num_nodes > 100
 
 
-def test_the_other_way_round_left_is_right(oval):
-    line = import_centreline(oval, reverse_travel=True)
-    assert turning(line) < 0.0
-    assert line.width_right_m == pytest.approx(5.0)
-    assert line.width_left_m == pytest.approx(3.0)
-    there = import_centreline(oval)
-    assert math.hypot(line.x_m[0] - there.x_m[0], line.y_m[0] - there.y_m[0]) < 0.01
-
-
-def test_a_width_is_given_to_the_whole_road(oval):
-    line = import_centreline(oval, width_m=10.0)
-    assert line.width_left_m + line.width_right_m == pytest.approx(10.0)
-
-
-def test_the_start_moves_forward(oval):
-    still, moved = import_centreline(oval), import_centreline(oval, start_m=40.0)
+def test_the_start_line_moves_forward_and_a_width_applies_to_the_whole_road(oval):
+    still, moved = import_centreline(oval), import_centreline(oval, start_m=40.0, width_m=10.0)
     assert length_m(moved) == pytest.approx(length_m(still), rel=1e-3)
-    at = np.array([moved.x_m[0], moved.y_m[0]])
-    ahead = np.hypot(still.x_m - at[0], still.y_m - at[1]).argmin() * IMPORT_SPACING_M
+    ahead = np.hypot(still.x_m - moved.x_m[0], still.y_m - moved.y_m[0]).argmin() * IMPORT_SPACING_M
     assert ahead == pytest.approx(40.0, abs=IMPORT_SPACING_M)
-
-
-def test_what_comes_out_can_be_driven(oval):
-    for line in (import_centreline(oval), import_centreline(oval, reverse_travel=True, width_m=12.0, start_m=33.0)):
-        assert build_nodes(line).num_nodes > 100
+    assert moved.width_left_m + moved.width_right_m == pytest.approx(10.0)
+    assert build_nodes(import_centreline(oval, reverse_travel=True, width_m=12.0, start_m=33.0)).num_nodes > 100
 
 
 @pytest.mark.parametrize("width_m", [0.0, -5.0, 2.9, 101.0, math.nan, math.inf])
@@ -86,11 +67,6 @@ def test_a_start_beyond_the_lap_is_refused(oval, start_m):
         import_centreline(oval, start_m=start_m)
 
 
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(InputFileError, match="there is no such file"):
-        import_centreline(tmp_path / "none.csv")
-
-
 def tight_oval(left_m: float) -> Centreline:
     """An ellipse with a radius of 30 m at its ends, three points of which have `left_m` of road on the inside."""
     angle = np.linspace(0.0, 2.0 * math.pi, 120, endpoint=False)
@@ -99,19 +75,15 @@ def tight_oval(left_m: float) -> Centreline:
     return Centreline(120.0 * np.cos(angle), 60.0 * np.sin(angle), np.full_like(angle, 3.0), left)
 
 
-def test_a_bend_a_little_tighter_than_its_road_is_eased_with_a_word(tmp_path, caplog):
+def test_a_bend_a_little_tighter_than_its_road_is_narrowed_with_a_warning(tmp_path, caplog):
     write_centreline(tmp_path / "oval.csv", tight_oval(31.0))
     line = import_centreline(tmp_path / "oval.csv")
-    assert "is a little tighter than its road: made" in caplog.text
+    assert "is a little tighter than its road: narrowed by" in caplog.text
     assert 20.0 < build_nodes(line).road_left_m.max() < 30.0
 
 
-def test_one_that_is_tighter_than_that_is_refused_with_its_place_in_the_file(tmp_path):
+def test_a_bend_that_is_much_too_tight_is_refused_unless_a_width_is_given(tmp_path):
     write_centreline(tmp_path / "oval.csv", tight_oval(38.0))
     with pytest.raises(TrackError, match=r"oval\.csv:6[123]: curve at s = \d+ m has a radius of 30"):
         import_centreline(tmp_path / "oval.csv")
-
-
-def test_a_width_helps_where_the_files_own_is_too_much(tmp_path):
-    write_centreline(tmp_path / "oval.csv", tight_oval(38.0))
     assert build_nodes(import_centreline(tmp_path / "oval.csv", width_m=10.0)).road_left_m == pytest.approx(5.0)

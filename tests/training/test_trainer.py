@@ -1,4 +1,4 @@
-"""One run from one configuration: what it builds, keeps to, writes down and lets go, whatever happens on the way."""
+"""One run from one configuration: what the trainer builds and writes, and that it cleans up when something fails."""
 
 import json
 import re
@@ -13,23 +13,27 @@ from stable_baselines3.common.callbacks import BaseCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.config import as_plain
-from hotlap.errors import OutputFileError, TrainingError
+from hotlap.errors import HotlapError, OutputFileError
 from hotlap.models.archive import read_about, read_archive, tensors_digest
 from hotlap.models.model_file import read_model
-from hotlap.training import trainer as module
-from hotlap.training.policy_evaluation import FINAL_SEED
+from hotlap.training import trainer as trainer_module
+from hotlap.training.algorithms.registry import LEARNERS
+from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
 from hotlap.training.results import ExperimentResults
+from hotlap.training.run_files import run_writer
 from hotlap.training.run_files.metrics_document import TrainingMetrics
 from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.training.state import run_state
+from hotlap.training.state.snapshot import REPLAY_GROUP
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from hotlap.training.vec_envs.racer import RacerVecEnv
-from tiny_runs import LUNAR, RACER, folder_at, skip_evaluation, tiny_config, train
+from tiny_runs import LUNAR, RACER, StopAt, folder_at, skip_evaluation, tiny_config, train
 
 
 @pytest.fixture
 def lazy(monkeypatch):
-    """Runs that learn nothing: the library's `learn` is a double that keeps its arguments."""
+    """Replaces the library's `learn` by a double that only records its arguments."""
     calls = []
 
     def learn(self, total_timesteps, **arguments):
@@ -37,37 +41,16 @@ def lazy(monkeypatch):
         self.num_timesteps += total_timesteps
         return self
 
-    for kind in ("HotlapPPO", "HotlapA2C", "HotlapSAC"):
-        monkeypatch.setattr(f"hotlap.training.algorithms.learners.{kind}.learn", learn)
+    for spec in LEARNERS.values():
+        monkeypatch.setattr(spec.learner, "learn", learn)
     skip_evaluation(monkeypatch)
     return calls
-
-
-@pytest.fixture
-def closings(monkeypatch):
-    """Grows by one whenever worlds are closed."""
-    closed, close = [], TrainingEnvs.close
-
-    def closing(self):
-        closed.append(self)
-        close(self)
-
-    monkeypatch.setattr(TrainingEnvs, "close", closing)
-    return closed
 
 
 # --- construction ---
 
 
-def test_making_a_trainer_touches_nothing(tmp_path):
-    config = tiny_config()
-    trainer = Trainer(config, RunFolder(tmp_path / "run", config.experiment_id))
-    assert not (tmp_path / "run").exists()
-    assert trainer.checkpoints.config == config.checkpoint
-    assert trainer.optimal_lap_s is None
-
-
-def test_nothing_is_written_before_worlds_and_learner_stand(tmp_path, lazy):
+def test_nothing_is_written_before_environments_and_learner_are_built(tmp_path, lazy):
     config, path = tiny_config(), tmp_path / "run"
     seen = []
 
@@ -75,63 +58,53 @@ def test_nothing_is_written_before_worlds_and_learner_stand(tmp_path, lazy):
         seen.append(path.exists())
         folder_at(path, config)
 
-    Trainer(config, RunFolder(path, config.experiment_id)).run(on_ready=make_folder)
+    trainer = Trainer(config, RunFolder(path, config.experiment_id))
+    assert (trainer.checkpoints.config, trainer.optimal_lap_s) == (config.checkpoint, None)
+    trainer.run(on_ready=make_folder)
     assert seen == [False]
-    assert sorted(file.name for file in path.iterdir()) == [
-        "config.toml", "ppo_seed42_metrics.json", "ppo_seed42_metrics.jsonl", "ppo_seed42_model.zip",
-        "ppo_seed42_results.json", "tensorboard",
-    ]  # fmt: skip
+    own = [f"ppo_seed42_{name}" for name in ("metrics.json", "metrics.jsonl", "model.zip", "results.json")]
+    assert sorted(file.name for file in path.iterdir()) == ["config.toml", *own, "tensorboard"]
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "words"),
     [
-        tiny_config(racer={"track": "nowhere"}),
-        tiny_config("sac", "CartPole-v1"),
-        tiny_config(policy={"kind": "MultiInputPolicy"}),
+        (tiny_config(racer={"track": "nowhere"}), "track 'nowhere' is not known"),
+        (tiny_config("sac", "CartPole-v1"), "SAC needs continuous actions"),
+        (tiny_config(policy={"kind": "MultiInputPolicy"}), "MultiInputPolicy does not suit observations"),
+        (tiny_config(device="cuda"), "--device cuda: torch finds no CUDA here"),
     ],
 )
-def test_what_cannot_be_made_is_refused_before_anything_is_written(tmp_path, config):
+def test_what_cannot_be_built_is_refused_before_anything_is_written(tmp_path, monkeypatch, config, words):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     path = tmp_path / "run"
     trainer = Trainer(config, RunFolder(path, config.experiment_id))
-    with pytest.raises((TrainingError, ValueError)):
+    with pytest.raises(HotlapError, match=words):
         trainer.run(on_ready=lambda: folder_at(path, config))
     assert not path.exists()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused(tmp_path):
-    config = tiny_config(device="cuda")
-    with pytest.raises(TrainingError, match="--device cuda: torch finds no CUDA here"):
-        train(config, tmp_path)
-
-
-# --- model building ---
+class Mine(BaseCallback):
+    def _on_step(self):
+        return True
 
 
 @pytest.mark.parametrize(("algo", "env"), [("ppo", RACER), ("a2c", LUNAR), ("sac", "Pendulum-v1")])
-def test_the_learner_is_the_algorithm_over_the_worlds(tmp_path, lazy, algo, env):
-    train(tiny_config(algo, env, num_envs=2), tmp_path)
+def test_the_learner_has_the_runs_settings_and_callbacks(tmp_path, lazy, algo, env):
+    config = tiny_config(algo, env, num_envs=2, **{algo: {"learning_rate": 1.25e-3}})
+    outcome = Trainer(config, folder_at(tmp_path, config), on_progress=print, callbacks=[Mine()]).run()
     [(model, steps, arguments)] = lazy
     assert (type(model).__name__, model.n_envs, steps) == (f"Hotlap{algo.upper()}", 2, 100)
     assert arguments["reset_num_timesteps"] is True
     assert arguments["log_interval"] == (4 if algo == "sac" else 1)
-    names = [type(callback).__name__ for callback in arguments["callback"].callbacks]
-    assert names == ["RacerMetricsCallback"] * (env == RACER) + ["MetricsCallback", "CheckpointCallback"]
+    names = ["RacerMetricsCallback"] * (env == RACER) + ["MetricsCallback", "CheckpointingCallback", "ProgressCallback"]
+    assert [type(callback).__name__ for callback in arguments["callback"].callbacks] == [*names, "Mine"]
+    assert model.learning_rate == 1.25e-3
+    assert outcome.results.hyperparameters == as_plain(config.hyperparameters)
+    assert "learning_rate = 0.00125" in (tmp_path / "config.toml").read_text()
 
 
-def test_whoever_watches_is_told_and_comes_after_the_runs_own(tmp_path, lazy):
-    class Mine(BaseCallback):
-        def _on_step(self):
-            return True
-
-    config, mine = tiny_config(), Mine()
-    Trainer(config, folder_at(tmp_path, config), on_progress=print, callbacks=[mine]).run()
-    callbacks = lazy[0][2]["callback"].callbacks
-    assert [type(callback).__name__ for callback in callbacks[2:]] == ["CheckpointCallback", "ProgressCallback", "Mine"]
-
-
-def test_torch_uses_as_many_threads_as_the_settings_say(tmp_path, lazy):
+def test_torch_uses_the_configured_number_of_threads(tmp_path, lazy):
     before = torch.get_num_threads()
     try:
         train(tiny_config(torch_threads=2), tmp_path)
@@ -140,30 +113,18 @@ def test_torch_uses_as_many_threads_as_the_settings_say(tmp_path, lazy):
         torch.set_num_threads(before)
 
 
-def test_the_global_generators_begin_at_the_seed(tmp_path, lazy, monkeypatch):
+def test_the_global_generators_are_seeded(tmp_path, lazy, monkeypatch):
     drawn = []
-    make = module.TrainingEnvs
+    make = trainer_module.TrainingEnvs
 
     def drawing(config):
         drawn.append((np.random.random(), torch.rand(1).item()))  # noqa: NPY002
         return make(config)
 
-    monkeypatch.setattr(module, "TrainingEnvs", drawing)
+    monkeypatch.setattr(trainer_module, "TrainingEnvs", drawing)
     for number, seed in enumerate((1, 1, 2)):
         train(tiny_config(seed=seed), tmp_path / str(number))
     assert drawn[0] == drawn[1] != drawn[2]
-
-
-# --- hyperparameters ---
-
-
-@pytest.mark.parametrize("algo", ["ppo", "sac", "a2c"])
-def test_results_and_configuration_tell_the_hyperparameters_in_use(tmp_path, lazy, algo):
-    config = tiny_config(algo, "Pendulum-v1", **{algo: {"learning_rate": 1.25e-3}})
-    outcome = train(config, tmp_path)
-    assert outcome.results.hyperparameters == as_plain(config.hyperparameters)
-    assert outcome.results.hyperparameters["learning_rate"] == 1.25e-3
-    assert "learning_rate = 0.00125" in (tmp_path / "config.toml").read_text()
 
 
 # --- results ---
@@ -184,39 +145,32 @@ UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 @pytest.fixture(scope="module", params=[(RACER, 3), (LUNAR, 1)], ids=["racer", "lunar"])
 def finished(request, tmp_path_factory):
-    """A short run to its end, with evaluations: its configuration, folder and outcome."""
+    """The configuration, folder and outcome of a short run with evaluations."""
     env, num_envs = request.param
     path = tmp_path_factory.mktemp("finished")
     config = tiny_config(env=env, num_envs=num_envs, evaluation={"interval": 50, "episodes": 2, "final_episodes": 3})
     return config, folder_at(path, config), train(config, path)
 
 
-def test_the_results_document_has_the_contracts_keys(finished):
+def test_the_documents_have_the_contracts_keys(finished):
     config, folder, outcome = finished
     document = json.loads(folder.results.read_text())
     assert set(document) == {"experiment_results"}
     content = document["experiment_results"]
     sections = {*RESULTS, "hyperparameters", "environment", "provenance"}
     assert set(content) == sections | ({"evaluation"} if config.is_racer else set())
-    for section, keys in RESULTS.items():
-        assert set(content[section]) == keys
-    for name in ("start_time", "end_time"):
-        assert UTC.fullmatch(content["metadata"][name])
+    assert {section: set(content[section]) for section in RESULTS} == RESULTS
+    assert all(UTC.fullmatch(content["metadata"][name]) for name in ("start_time", "end_time"))
     assert ExperimentResults.load(folder.results) == outcome.results
 
-
-def test_the_metrics_document_has_the_contracts_keys(finished):
-    config, folder, outcome = finished
     document = json.loads(folder.metrics.read_text())
     assert set(document) == {"training_metrics"}
     content = document["training_metrics"]
     assert set(content) == {*METRICS, "time_series"}
-    for section, keys in METRICS.items():
-        assert set(content[section]) == keys
+    assert {section: set(content[section]) for section in METRICS} == METRICS
     assert all(set(point) == POINT and UTC.fullmatch(point["timestamp"]) for point in content["time_series"])
     steps = [point["timestep"] for point in content["time_series"]]
-    first = -(-10 // config.num_envs) * config.num_envs
-    assert steps[0] == first
+    assert steps[0] == -(-10 // config.num_envs) * config.num_envs
     assert steps == sorted(set(steps))
     assert content["aggregated"]["total_timesteps"] == outcome.step
     assert TrainingMetrics.load(folder.metrics).to_dict() == document
@@ -226,54 +180,40 @@ def test_figures_and_files_agree_with_each_other(finished):
     config, folder, outcome = finished
     results = outcome.results
     assert outcome.step == results.metadata.total_timesteps == (102 if config.is_racer else 100)
-    assert list(results.model.checkpoints) == [
-        f"checkpoint_{step}.zip" for step in ((42, 81) if config.is_racer else (40, 80))
-    ]
+    steps = (42, 81) if config.is_racer else (40, 80)
+    assert results.model.checkpoints == tuple(f"checkpoint_{step}.zip" for step in steps)
     assert all((folder.path / name).is_file() for name in results.model.checkpoints)
     assert results.model.model_file == folder.model.name
-    metrics = TrainingMetrics.load(folder.metrics)
-    assert results.metrics.total_episodes >= metrics.time_series[-1].episode > 0 or not config.is_racer
-    weights = read_archive(folder.model).tensors["policy"]
     card = read_about(folder.model)["card"]
+    weights = read_archive(folder.model).tensors["policy"]
     assert results.provenance.weights_digest == tensors_digest(weights) == card["weights_digest"]
     assert results.provenance.config_digest == config.digest() == card["config_digest"]
     assert card["step"] == outcome.step
-
-
-def test_no_run_on_the_racer_converges_since_it_has_no_threshold(finished):
-    config, _, outcome = finished
-    assert outcome.results.metrics.converged is (None if config.is_racer else False)
-
-
-def test_the_final_figures_are_over_as_many_episodes_as_asked_for(finished):
-    config, _, outcome = finished
+    assert results.metrics.final_reward_std >= 0.0
+    # The racer has no reward threshold.
+    assert results.metrics.converged is (None if config.is_racer else False)
     if config.is_racer:
-        assert outcome.results.evaluation["episodes"] == 3
-        assert outcome.results.evaluation["track"] == "track-01"
-        # Of the best model, over other starts than those by which it was chosen.
-        assert outcome.results.evaluation["driver"] == f"{config.experiment_id}_best"
-        assert outcome.results.evaluation["seed"] == FINAL_SEED
-    assert outcome.results.metrics.final_reward_std >= 0.0
+        metrics = TrainingMetrics.load(folder.metrics)
+        assert results.metrics.total_episodes >= metrics.time_series[-1].episode > 0
+        # Of the best model, over starts not used for selection.
+        found = [results.evaluation[name] for name in ("episodes", "track", "driver", "seed")]
+        assert found == [3, "track-01", "ppo_seed42_best", FINAL_SEED]
 
 
-def test_a_model_holds_everything_but_no_pickle_and_no_replay_buffer(finished):
+def test_a_model_holds_the_whole_state_but_no_replay_buffer(finished):
     _, folder, _ = finished
     for path in (folder.model, folder.best):
         archive = read_archive(path)
-        assert {"policy", "optimizer", "normalizer", "generators"} <= set(archive.tensors)
-        assert "replay" not in archive.tensors
+        assert {"policy", "optimizers", "normalizer", "rng"} <= set(archive.tensors)
+        assert REPLAY_GROUP not in archive.tensors
         assert set(archive.documents) == {"state"}
-
-
-def test_the_best_model_has_its_statistics_inside(finished):
-    _, folder, _ = finished
     model = read_model(folder.best)
     assert {"obs_mean", "obs_var"} <= set(model.normalizer)
     assert 50 <= model.card.step <= 102
 
 
-def test_every_figure_of_the_contract_is_in_tensorboards_files(tmp_path, monkeypatch):
-    """A real training, but for a lap that car 0 is said to have finished every 20 steps."""
+def test_tensorboards_files_hold_all_documented_figures(tmp_path, monkeypatch):
+    """A real training run, except that car 0 reports a lap every 20 steps."""
     step_wait, steps = RacerVecEnv.step_wait, []
 
     def lapping(self):
@@ -288,7 +228,7 @@ def test_every_figure_of_the_contract_is_in_tensorboards_files(tmp_path, monkeyp
     train(tiny_config(num_envs=2, steps=192, evaluation={"interval": 64}), tmp_path)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
 
-    def told(name):
+    def logged(name):
         return [(event.step, pytest.approx(event.value)) for event in events.Scalars(name)]
 
     names = set(events.Tags()["scalars"])
@@ -298,30 +238,30 @@ def test_every_figure_of_the_contract_is_in_tensorboards_files(tmp_path, monkeyp
         "racer/gap_to_optimal", "rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "train/loss",
         "train/approx_kl", "train/value_loss", "train/learning_rate", "eval/mean_reward",
     }  # fmt: skip
-    # Three rollouts of 32 vector steps; car 0 laps at steps 20, 40 and 80; at 60 its episode ends, as every 30 steps.
-    assert told("racer/mean_lap_time_sec") == [(64, 50.0), (128, 70.0), (192, 110.0)]
-    assert told("racer/best_lap_time_sec") == [(64, 50.0), (128, 70.0), (192, 110.0)]
-    assert told("racer/episodes_this_rollout")[0] == (64, 2.0)
-    assert [step for step, _ in told("reward/progress")] == [64, 128, 192]
-    assert [step for step, _ in told("eval/mean_reward")] == [64, 128, 192]
-    assert [step for step, _ in told("train/loss")] == [
-        128,
-        192,
-    ]  # the library writes an update's with the next rollout
+    # Three rollouts of 32 vector steps. Car 0 laps at steps 20, 40 and 80, not at 60: episodes end every 30 steps.
+    assert logged("racer/mean_lap_time_sec") == [(64, 50.0), (128, 70.0), (192, 110.0)]
+    assert logged("racer/best_lap_time_sec") == [(64, 50.0), (128, 70.0), (192, 110.0)]
+    assert logged("racer/episodes_this_rollout")[0] == (64, 2.0)
+    assert [step for step, _ in logged("reward/progress")] == [64, 128, 192]
+    assert [step for step, _ in logged("eval/mean_reward")] == [64, 128, 192]
+    # The library logs the loss of an update with the next rollout.
+    assert [step for step, _ in logged("train/loss")] == [128, 192]
 
 
 # --- timing ---
 
 
 class Clock(BaseCallback):
-    """A clock that stands still but for a second a step."""
+    """A clock that advances by one second per step."""
 
     def __init__(self, monkeypatch):
         super().__init__()
         self.now_s = 1000.0
-        monkeypatch.setattr(module, "time", SimpleNamespace(time=self.look, monotonic=self.look))
+        clock = SimpleNamespace(time=self.read, monotonic=self.read)
+        for module in (trainer_module, run_state):
+            monkeypatch.setattr(module, "time", clock)
 
-    def look(self):
+    def read(self):
         return self.now_s
 
     def _on_step(self):
@@ -329,61 +269,55 @@ class Clock(BaseCallback):
         return True
 
 
-def test_training_time_is_what_learning_took_over_all_sittings(tmp_path, monkeypatch):
+def test_training_time_is_summed_over_all_resumes_without_the_final_evaluation(tmp_path, monkeypatch):
     skip_evaluation(monkeypatch)
     clock, config = Clock(monkeypatch), tiny_config(checkpoint={"interval": 0})
+    evaluate = PolicyEvaluator.evaluate_returns
 
-    class Stop(BaseCallback):
-        def _on_step(self):
-            if self.num_timesteps == 50:
-                trainer.stop()
-            return True
+    def slowly(self, policy, episodes):
+        clock.now_s += 500.0
+        return evaluate(self, policy, episodes)
 
-    folder = folder_at(tmp_path, config)
-    trainer = Trainer(config, folder, callbacks=[Stop(), clock])
-    assert trainer.run().results is None
-    clock.now_s += 10_000.0  # in between, nobody learns
+    monkeypatch.setattr(PolicyEvaluator, "evaluate_returns", slowly)
+    folder, stop = folder_at(tmp_path, config), StopAt(50)
+    stop.trainer = Trainer(config, folder, callbacks=[stop, clock])
+    assert stop.trainer.run().results is None
+    clock.now_s += 10_000.0  # between the two processes
     trainer = Trainer(config, folder, callbacks=[clock])
     results = trainer.run(trainer.checkpoints.find_newest()).results
     assert results.metrics.training_time_seconds == 100.0
     assert results.metadata.start_time == "1970-01-01T00:16:40.000Z"
-    # At 1,000 s it began, learned for 51 s, lay for 10,000 s and did again what came after step 32, for 68 s.
-    assert results.metadata.end_time == "1970-01-01T03:05:19.000Z"
-
-
-def test_the_final_evaluation_is_not_training(tmp_path, lazy, monkeypatch):
-    clock = Clock(monkeypatch)
-    judge = module.PolicyEvaluator.evaluate_returns
-
-    def slowly(self, policy, episodes):
-        clock.now_s += 500.0
-        return judge(self, policy, episodes)
-
-    monkeypatch.setattr(module.PolicyEvaluator, "evaluate_returns", slowly)
-    outcome = train(tiny_config(), tmp_path)
-    assert outcome.results.metrics.training_time_seconds == 0.0
-    assert outcome.results.metadata.end_time == "1970-01-01T00:25:00.000Z"
+    # It started at 1,000 s, trained for 51 s, paused for 10,000 s, trained from step 32 to the end for 68 s, and was
+    # evaluated for 500 s.
+    assert results.metadata.end_time == "1970-01-01T03:13:39.000Z"
 
 
 # --- clean-up ---
 
 
-def test_worlds_and_threads_are_let_go_at_the_end(tmp_path, closings, lazy):
-    before = threading.active_count()
-    train(tiny_config(), tmp_path)
-    assert len(closings) == 1
+@pytest.fixture
+def cleaned_up(monkeypatch):
+    """Checks at the end that environments were closed once and that no thread is left."""
+    closed, close, before = [], TrainingEnvs.close, threading.active_count()
+
+    def closing(self):
+        closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(TrainingEnvs, "close", closing)
+    yield
+    assert len(closed) == 1
     assert threading.active_count() == before
 
 
-def test_worlds_and_threads_are_let_go_after_a_stop(tmp_path, closings):
-    before = threading.active_count()
-    assert train(tiny_config(), tmp_path, stop_at=5).results is None
-    assert len(closings) == 1
-    assert threading.active_count() == before
+@pytest.mark.parametrize("stop_at", [None, 5])
+def test_environments_and_threads_end_with_the_run(tmp_path, cleaned_up, monkeypatch, stop_at):
+    skip_evaluation(monkeypatch)
+    train(tiny_config(), tmp_path, stop_at)
 
 
-class Burning(BaseCallback):
-    """Fails in mid-rollout, as anything may."""
+class Failing(BaseCallback):
+    """Raises in the middle of a rollout."""
 
     def __init__(self, error):
         super().__init__()
@@ -394,58 +328,45 @@ class Burning(BaseCallback):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("fire"), KeyboardInterrupt(), MemoryError()])
-def test_worlds_and_threads_are_let_go_when_learning_fails(tmp_path, closings, error):
+def test_environments_and_threads_end_when_learning_fails(tmp_path, cleaned_up, error):
     config = tiny_config()
-    before = threading.active_count()
     with pytest.raises(type(error)):
-        Trainer(config, folder_at(tmp_path, config), callbacks=[Burning(error)]).run()
-    assert len(closings) == 1
-    assert threading.active_count() == before
+        Trainer(config, folder_at(tmp_path, config), callbacks=[Failing(error)]).run()
+
+
+def fail(*arguments, **more):
+    raise OutputFileError("no room")
 
 
 @pytest.mark.parametrize(
-    "place", ["build_model", "PolicyEvaluator", "EventWriter", "MetricsCollector", "save_snapshot"]
+    ("module", "name"),
+    [
+        (trainer_module, "build_learner"),
+        (trainer_module, "PolicyEvaluator"),
+        (run_writer, "EventWriter"),
+        (run_writer, "MetricsCollector"),
+        (run_writer, "save_snapshot"),
+        (None, "on_ready"),
+    ],
 )
-def test_worlds_and_threads_are_let_go_wherever_it_fails(tmp_path, closings, lazy, monkeypatch, place):
-    def fail(*arguments, **more):
-        raise OutputFileError("no room")
-
-    monkeypatch.setattr(module, place, fail)
-    before = threading.active_count()
-    with pytest.raises(OutputFileError, match="no room"):
-        train(tiny_config(), tmp_path)
-    assert len(closings) == 1
-    assert threading.active_count() == before
-
-
-def test_worlds_are_let_go_when_the_folder_cannot_be_made(tmp_path, closings):
+def test_environments_and_threads_end_wherever_it_fails(tmp_path, cleaned_up, lazy, monkeypatch, module, name):
+    if module is not None:
+        monkeypatch.setattr(module, name, fail)
     config = tiny_config()
-
-    def refuse():
-        raise OutputFileError("no room")
-
-    with pytest.raises(OutputFileError):
-        Trainer(config, RunFolder(tmp_path / "run", "x")).run(on_ready=refuse)
-    assert len(closings) == 1
-    assert not (tmp_path / "run").exists()
+    with pytest.raises(OutputFileError, match="no room"):
+        Trainer(config, folder_at(tmp_path, config)).run(on_ready=None if module else fail)
 
 
-def test_the_librarys_own_way_of_saving_is_never_used(tmp_path, monkeypatch):
-    """It pickles."""
-
-    def fail(*arguments, **more):
-        raise AssertionError
-
-    for name in ("save", "load", "set_parameters"):
-        monkeypatch.setattr(BaseAlgorithm, name, fail)
-    monkeypatch.setattr(torch, "save", fail)
-    monkeypatch.setattr(torch, "load", fail)
+def test_the_librarys_own_save_and_load_which_pickle_are_never_used(tmp_path, monkeypatch):
+    for owner, names in ((BaseAlgorithm, ("save", "load", "set_parameters")), (torch, ("save", "load"))):
+        for name in names:
+            monkeypatch.setattr(owner, name, None)  # a call raises
     config = tiny_config(evaluation={"interval": 50, "episodes": 1})
     train(config, tmp_path, stop_at=60)
     assert train(config, tmp_path, resume=True).results is not None
 
 
-def test_a_stop_asked_for_while_worlds_are_being_made_is_not_forgotten(tmp_path):
+def test_a_stop_requested_before_training_starts_is_kept(tmp_path):
     config = tiny_config()
     trainer = Trainer(config, folder_at(tmp_path, config))
     outcome = trainer.run(on_ready=trainer.stop)

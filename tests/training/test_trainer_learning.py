@@ -1,10 +1,10 @@
-"""A minute of the racer's own recipe: returns and completed laps rise, lap times fall, and the files tell it."""
+"""The racer's recipe for a minute: returns and completed laps rise, lap times fall, and the files show it."""
 
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from hotlap.training.run_config import resolve_config
+from hotlap.training.recipe import resolve_config
 from hotlap.training.run_files.metrics_document import TrainingMetrics
 from tiny_runs import folder_at, train
 

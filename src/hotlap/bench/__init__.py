@@ -1,1 +1,1 @@
-"""Measures speed on this machine: the simulator, learning, and other simulators beside them."""
+"""Speed measurements on this machine: the simulator, training, and other simulators for comparison."""

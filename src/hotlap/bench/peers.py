@@ -1,9 +1,11 @@
-"""Other simulators' speed on the same machine in the same run; those that are not installed are listed as absent."""
+"""Measures other simulators on the same machine in the same run; lists those not installed as absent."""
 
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -11,47 +13,47 @@ import gymnasium as gym
 from hotlap.bench.simulator import measure_sim
 from hotlap.envs.racer import DEFAULT_TRACK
 
-ENVPOOL_CARS = 64
+ENVPOOL_ENVS = 64
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another simulator: how to run it for some seconds, and what its step is."""
+    """Another simulator, and how to measure it."""
 
     name: str
     note: str
-    run: Callable[[float], float]  # seconds -> steps a second
+    run: Callable[[float], float]  # takes seconds, returns steps per second
 
 
 def measure_peers(num_envs: int, seconds: float) -> dict[str, Any]:
-    """Steps a second of Hotlap and of each installed peer, and how many times faster Hotlap is; None where absent."""
-    one = measure_sim(num_envs, 1, "cpu", DEFAULT_TRACK, seconds)
-    every = measure_sim(num_envs, None, "cpu", DEFAULT_TRACK, seconds)
+    """Steps per second of Hotlap and of each installed peer, and how many times faster Hotlap is; None if absent."""
+    one_thread = measure_sim(num_envs, 1, "cpu", DEFAULT_TRACK, seconds)
+    all_threads = measure_sim(num_envs, None, "cpu", DEFAULT_TRACK, seconds)
     peers: list[dict[str, Any]] = []
     for peer in _PEERS:
-        rate, why = _try(peer, seconds)
+        rate, reason = _try_peer(peer, seconds)
         peers.append(
             {
                 "name": peer.name,
                 "note": peer.note,
                 "steps_per_sec": rate,
-                "absent": why,
-                "hotlap_one_thread_times": one.steps_per_sec / rate if rate else None,
-                "hotlap_all_threads_times": every.steps_per_sec / rate if rate else None,
+                "absent": reason,
+                "hotlap_one_thread_times": one_thread.steps_per_sec / rate if rate else None,
+                "hotlap_all_threads_times": all_threads.steps_per_sec / rate if rate else None,
             }
         )
     return {
         "num_envs": num_envs,
-        "threads": every.threads,
-        "hotlap_one_thread_steps_per_sec": one.steps_per_sec,
-        "hotlap_all_threads_steps_per_sec": every.steps_per_sec,
-        "hotlap_single_env_steps_per_sec": one.single_env_steps_per_sec,
+        "threads": all_threads.threads,
+        "hotlap_one_thread_steps_per_sec": one_thread.steps_per_sec,
+        "hotlap_all_threads_steps_per_sec": all_threads.steps_per_sec,
+        "hotlap_single_env_steps_per_sec": one_thread.single_env_steps_per_sec,
         "peers": peers,
     }
 
 
-def _try(peer: Peer, seconds: float) -> tuple[float | None, str | None]:
-    """The peer's rate, or why there is none."""
+def _try_peer(peer: Peer, seconds: float) -> tuple[float | None, str | None]:
+    """The peer's steps per second, or None and the reason why it cannot run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -60,25 +62,31 @@ def _try(peer: Peer, seconds: float) -> tuple[float | None, str | None]:
         return None, " ".join(str(error).split())[:120] or type(error).__name__
 
 
+def _measure_rate(step: Callable[[int], int], seconds: float) -> float:
+    """Steps per second: calls `step` with the steps done so far; it returns how many steps it did."""
+    num_steps, begin_s = 0, time.perf_counter()
+    while (elapsed_s := time.perf_counter() - begin_s) < seconds:
+        num_steps += step(num_steps)
+    return num_steps / elapsed_s
+
+
 def _run_gymnasium(env_id: str, module: str | None = None) -> Callable[[float], float]:
     def run(seconds: float) -> float:
         if module:
-            __import__(module)
+            import_module(module)
         env = gym.make(env_id)
         env.action_space.seed(0)
         env.reset(seed=0)
         actions = [env.action_space.sample() for _ in range(256)]
-        steps, begin = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - begin) < seconds:
-            for action in actions[:32] if steps < 32 else actions:
-                _, _, terminated, truncated, _ = env.step(action)
-                steps += 1
-                if terminated or truncated:
-                    env.reset()
-                if time.perf_counter() - begin > seconds:
-                    break
-        env.close()
-        return steps / elapsed
+
+        def step(num_steps: int) -> int:
+            _, _, terminated, truncated, _ = env.step(actions[num_steps % len(actions)])
+            if terminated or truncated:
+                env.reset()
+            return 1
+
+        with closing(env):
+            return _measure_rate(step, seconds)
 
     return run
 
@@ -88,25 +96,25 @@ def _run_envpool(task_id: str) -> Callable[[float], float]:
         import envpool
         import numpy as np
 
-        env = envpool.make_gymnasium(task_id, num_envs=ENVPOOL_CARS, num_threads=0)
+        env = envpool.make_gymnasium(task_id, num_envs=ENVPOOL_ENVS, num_threads=0)
         env.reset()
-        space = env.action_space
-        space.seed(0)
-        actions = [np.stack([space.sample() for _ in range(ENVPOOL_CARS)]) for _ in range(16)]
-        steps, begin = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - begin) < seconds:
-            env.step(actions[steps // ENVPOOL_CARS % len(actions)])
-            steps += ENVPOOL_CARS
-        env.close()
-        return steps / elapsed
+        env.action_space.seed(0)
+        actions = [np.stack([env.action_space.sample() for _ in range(ENVPOOL_ENVS)]) for _ in range(16)]
+
+        def step(num_steps: int) -> int:
+            env.step(actions[num_steps // ENVPOOL_ENVS % len(actions)])
+            return ENVPOOL_ENVS
+
+        with closing(env):
+            return _measure_rate(step, seconds)
 
     return run
 
 
 _PEERS = (
     Peer("Gymnasium LunarLander-v3", "one environment", _run_gymnasium("LunarLander-v3")),
-    Peer("EnvPool LunarLander-v3", f"{ENVPOOL_CARS} environments, all threads", _run_envpool("LunarLander-v3")),
+    Peer("EnvPool LunarLander-v3", f"{ENVPOOL_ENVS} environments, all threads", _run_envpool("LunarLander-v3")),
     Peer("Gymnasium CarRacing-v3", "one environment, pixels", _run_gymnasium("CarRacing-v3")),
-    Peer("EnvPool CarRacing-v3", f"{ENVPOOL_CARS} environments, all threads, pixels", _run_envpool("CarRacing-v3")),
+    Peer("EnvPool CarRacing-v3", f"{ENVPOOL_ENVS} environments, all threads, pixels", _run_envpool("CarRacing-v3")),
     Peer("highway-env racetrack-v0", "one environment", _run_gymnasium("racetrack-v0", "highway_env")),
 )

@@ -1,9 +1,8 @@
-"""How fast the simulator steps, with everything on: observation, reward, laps and autoreset."""
+"""Measures steps per second of the simulator, with observations, rewards, lap counting and autoreset."""
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,40 +10,43 @@ from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import MAX_THREADS, default_threads
-from hotlap.tracks.golden_traces import reflexes
+from hotlap.sim.world import STATE_DTYPE
+from hotlap.tracks.golden_traces import scripted_actions
 
-# Actions are renewed outside the clock every so many ticks, so that cars drive instead of scraping along walls.
+# New actions are computed between the timed blocks, so that cars drive instead of scraping along walls.
 HOLD_TICKS = 10
-SPREAD_TICKS = 300
+WARMUP_TICKS = 300  # spreads the cars over the track
 BLOCK_CALLS = 100
 BATCH_CONFIG = {"episode": {"start": "random"}}
 
 
 @dataclass(frozen=True)
 class SimSpeed:
-    """Steps a second of the batched environment through its Gymnasium interface, and the settings."""
+    """Speed of the vector environment and of a single one through their Gymnasium interface, and the settings."""
 
     steps_per_sec: float
     num_envs: int
-    threads: int
+    threads: int | None  # None on a GPU
     device: str
     track: str
     seconds: float
-    single_env_steps_per_sec: float
-    step_usec: float
-    reset_usec: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain figures for JSON."""
-        return asdict(self)
+    single_env_steps_per_sec: float | None  # these three are of the CPU
+    step_usec: float | None
+    reset_usec: float | None
 
 
 def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, seconds: float) -> SimSpeed:
-    """Step `num_envs` cars for about `seconds` on `threads` threads (all cores), and one `RacerEnv` beside it."""
-    if device != "cpu":
-        raise ConfigError(f"device must be 'cpu', got {device!r:.40}: this version simulates on the CPU only.")
+    """Step `num_envs` cars for about `seconds` on `threads` threads (None: all cores) or on a GPU.
+
+    On the CPU a single `RacerEnv` is measured too.
+    """
+    if device not in ("cpu", "cuda"):
+        raise ConfigError(f"device must be 'cpu' or 'cuda', got {device!r:.40}.")
     if not 0.1 <= seconds <= 3600.0:
         raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
+    if device == "cuda":
+        rate = _cuda_rate(num_envs, track_id, seconds)
+        return SimSpeed(rate, num_envs, None, device, track_id, seconds, None, None, None)
     chosen = threads if threads is not None else default_threads()
     if not 1 <= chosen <= MAX_THREADS:
         raise ConfigError(f"threads must be from 1 to this machine's {MAX_THREADS}, got {chosen}.")
@@ -64,37 +66,67 @@ def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, 
 
 
 def _batch_rate(env: RacerVectorEnv, seconds: float) -> float:
-    """Steps a second in the median block of ticks, so that what else the machine does now and then counts little."""
+    """Steps per second in the median block of ticks, which other load on the machine affects little."""
     obs, _ = env.reset(seed=0)
-    for tick in range(SPREAD_TICKS):
-        obs, *_ = env.step(reflexes(obs, tick))
+    for tick in range(WARMUP_TICKS):
+        obs, *_ = env.step(scripted_actions(obs, tick))
     blocks_s: list[float] = []
     while sum(blocks_s) < seconds:
-        actions = reflexes(obs, SPREAD_TICKS + len(blocks_s) * HOLD_TICKS)
-        begin = time.perf_counter()
+        actions = scripted_actions(obs, WARMUP_TICKS + len(blocks_s) * HOLD_TICKS)
+        begin_s = time.perf_counter()
         for _ in range(HOLD_TICKS):
             obs, *_ = env.step(actions)
-        blocks_s.append(time.perf_counter() - begin)
+        blocks_s.append(time.perf_counter() - begin_s)
     return HOLD_TICKS * env.num_envs / float(np.median(blocks_s))
 
 
+def _cuda_rate(num_cars: int, track_id: str, seconds: float) -> float:
+    """Steps per second on the GPU in the median block of ticks, with everything that a learner reads written there."""
+    from hotlap.sim.batch_cuda import CudaCars, synchronize
+
+    setting = RacerVectorEnv(1, track_id, BATCH_CONFIG, num_threads=1).fleet.setting
+    cars = CudaCars(setting, num_cars)
+    states = np.zeros(num_cars, STATE_DTYPE)
+    states["seed"] = np.arange(num_cars)
+    cars.upload(states)
+    cars.reset(np.ones(num_cars, np.bool_))
+
+    def run_block(block: int) -> None:
+        cars.actions.copy_to_device(scripted_actions(cars.batch.obs.copy_to_host(), block * HOLD_TICKS))  # type: ignore[attr-defined]
+        synchronize()
+        begin_s = time.perf_counter()
+        for _ in range(HOLD_TICKS):
+            cars.step(autoreset=True, repeat=1)
+        synchronize()
+        blocks_s.append(time.perf_counter() - begin_s)
+
+    blocks_s: list[float] = []
+    for block in range(WARMUP_TICKS // HOLD_TICKS):
+        run_block(block)
+    del blocks_s[:]
+    while sum(blocks_s) < seconds:
+        run_block(WARMUP_TICKS // HOLD_TICKS + len(blocks_s))
+    return HOLD_TICKS * num_cars / float(np.median(blocks_s))
+
+
 def _single_costs(track_id: str, seconds: float) -> tuple[float, float]:
-    """Microseconds of one step and of one reset of a `RacerEnv`, in turn, so that both meet the same machine."""
+    """Microseconds per step and per reset of a `RacerEnv`, measured alternately under the same machine load."""
     env = RacerEnv(track_id)
     env.reset(seed=0)
     action = np.array([0.05, 0.5, 0.0], np.float32)
     calls: tuple[Callable[[], object], ...] = (lambda: env.step(action), env.reset)
     blocks_s: tuple[list[float], ...] = ([], [])
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < seconds:
+    begin_s = time.perf_counter()
+    while time.perf_counter() - begin_s < seconds:
         for call, times_s in zip(calls, blocks_s, strict=True):
-            times_s.append(_block_s(call))
+            times_s.append(_time_block(call))
     step_s, reset_s = (float(np.median(times_s)) / BLOCK_CALLS for times_s in blocks_s)
     return 1e6 * step_s, 1e6 * reset_s
 
 
-def _block_s(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def _time_block(call: Callable[[], object]) -> float:
+    """Seconds that BLOCK_CALLS calls take."""
+    begin_s = time.perf_counter()
     for _ in range(BLOCK_CALLS):
         call()
-    return time.perf_counter() - begin
+    return time.perf_counter() - begin_s

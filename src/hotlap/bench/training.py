@@ -1,10 +1,10 @@
-"""How fast cars are learned with: decisions a second of the whole pipeline, beside one environment under stock PPO."""
+"""Measures decisions per second of a whole training run, and of stock PPO on one environment for comparison."""
 
 import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,14 @@ from hotlap.envs.racer import RacerEnv
 from hotlap.errors import ConfigError
 from hotlap.models.model_file import PolicySettings
 from hotlap.training.checkpoint import CheckpointConfig
-from hotlap.training.run_config import (
-    MAX_STEPS,
-    EvaluationSettings,
-    NormalizeSettings,
-    PPOSettings,
-    RacerOptions,
-    RunConfig,
-)
+from hotlap.training.hyperparameters import MAX_STEPS, PPOSettings
+from hotlap.training.run_config import EvaluationSettings, NormalizeSettings, RacerOptions, RunConfig
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 
 MAX_ROLLOUTS = 10_000
 BATCHED = PPOSettings(n_steps=64, batch_size=4096, n_epochs=4)
-# What people begin with, and what the library does by itself.
+# The defaults of stable-baselines3.
 SINGLE = PPOSettings(n_steps=2048, batch_size=64, n_epochs=10)
 NET_ARCH = (64, 64)
 CHECKPOINT_INTERVAL = 500_000
@@ -41,9 +35,9 @@ CHECKPOINT_INTERVAL = 500_000
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """Decisions a second, learning included, of many cars and of one, and the settings of both.
+    """Decisions per second, learning included, of many cars and of one, and the settings of both.
 
-    `peak_memory_mb` is the most that this process has ever held, None where the system does not say.
+    `peak_memory_mb` is the peak memory of this process; None on Windows.
     """
 
     decisions_per_sec: float
@@ -59,10 +53,6 @@ class TrainingSpeed:
     ppo: dict[str, Any]
     single_ppo: dict[str, Any]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain figures for JSON."""
-        return asdict(self)
-
 
 def measure_training(
     num_envs: int,
@@ -72,9 +62,9 @@ def measure_training(
     batched: PPOSettings = BATCHED,
     single: PPOSettings = SINGLE,
 ) -> TrainingSpeed:
-    """Learn with `num_envs` cars through all that a run has, normalizer, callbacks and metrics too; then with one.
+    """Train with `num_envs` cars in a complete run (normalizer, callbacks, metrics), then with one car and stock PPO.
 
-    Each rate is that of the median rollout with its update; the first one, which warms up, does not count.
+    Each rate is that of the median rollout with its update, without the first one, which warms up.
     """
     for name, value in (("rollouts", rollouts), ("single_rollouts", single_rollouts)):
         if not 1 <= value <= MAX_ROLLOUTS:
@@ -109,28 +99,28 @@ def measure_training(
 
 
 class RolloutClock(BaseCallback):
-    """Times rollouts, from the beginning of one to the beginning of the next, and ends the training after enough."""
+    """Times rollouts from the start of one to the start of the next, and stops training after `rollouts` + 1."""
 
     def __init__(self, rollouts: int) -> None:
         super().__init__()
-        self._left = rollouts + 1
-        self._begins_s: list[float] = []
+        self._num_rollouts = rollouts + 1
+        self._starts_s: list[float] = []
 
     def _on_rollout_start(self) -> None:
-        self._begins_s.append(time.perf_counter())
+        self._starts_s.append(time.perf_counter())
 
     def _on_step(self) -> bool:
-        return len(self._begins_s) <= self._left
+        return len(self._starts_s) <= self._num_rollouts
 
     @property
     def rollout_s(self) -> float:
-        """The median rollout with its update, the first left out."""
-        pairs = zip(self._begins_s[1:], self._begins_s[2:], strict=False)
+        """Seconds of the median rollout with its update, without the first."""
+        pairs = zip(self._starts_s[1:], self._starts_s[2:], strict=False)
         return statistics.median(after_s - before_s for before_s, after_s in pairs)
 
 
 def peak_memory_mb() -> float | None:
-    """The most memory that this process has ever held."""
+    """The peak memory of this process; None on Windows."""
     try:
         import resource
     except ImportError:  # Windows
@@ -147,7 +137,7 @@ def _batched_rollout_s(config: RunConfig, rollouts: int) -> float:
 
 
 def _single_rollout_s(track_id: str, settings: PPOSettings, rollouts: int) -> float:
-    """Stock PPO over one monitored `RacerEnv`, as anyone would write it."""
+    """Seconds per rollout of stock PPO on one monitored `RacerEnv`."""
     torch.set_num_threads(RunConfig.torch_threads)
     model = PPO(
         "MlpPolicy",

@@ -1,1 +1,1 @@
-"""The simulator for programs in any language: JSON, or a binary form, over WebSocket."""
+"""The simulator over WebSocket, for programs in any language: JSON messages, or a binary format for speed."""

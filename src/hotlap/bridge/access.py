@@ -1,4 +1,4 @@
-"""Who may connect: the token, and web pages of the bridge's own address only."""
+"""Who may connect to a local server: clients with the token, and web pages of the server's own address only."""
 
 import hmac
 import ipaddress
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
-from hotlap.bridge.protocol import TOKEN_VARIABLE
-from hotlap.errors import BridgeError
+from hotlap.errors import ConfigError
 
 _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
@@ -16,7 +15,7 @@ _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
 @dataclass(frozen=True)
 class Refusal:
-    """The HTTP answer to a client that may not come in."""
+    """The HTTP response to a client that may not connect."""
 
     status: HTTPStatus
     reason: str
@@ -32,35 +31,35 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_exposure(host: str, token: str | None) -> None:
-    """Refuse to serve other machines without a token."""
+def check_exposure(host: str, token: str | None, token_variable: str) -> None:
+    """Refuse to listen on an address that other machines can reach unless a token is set."""
     if not is_loopback(host) and not token:
-        raise BridgeError(
-            f"--host {host}: other machines may connect only with a token. Set {TOKEN_VARIABLE}, or leave --host out."
+        raise ConfigError(
+            f"--host {host}: other machines may connect only with a token. Set {token_variable}, or leave --host out."
         )
 
 
 @dataclass(frozen=True)
 class AccessRules:
-    """The rules of one server, which listens on `host` and `port`; with a token, everyone needs it."""
+    """The rules of one server that listens on `host` and `port`. If there is a token, every client must send it."""
 
     host: str
     port: int
     token: str | None
 
     def check(self, target: str, origins: Sequence[str], headers: Mapping[str, str]) -> Refusal | None:
-        """Why a client may not come in, or None; `target` is what it asked for (`/?token=…`)."""
+        """Why a client is refused, or None; `target` is the requested path with its query (`/?token=…`)."""
         for origin in origins:
             if not self._is_own(origin, headers.get("Host", "")):
-                return Refusal(HTTPStatus.FORBIDDEN, f"pages of {origin[:80]} may not use this bridge")
+                return Refusal(HTTPStatus.FORBIDDEN, f"pages of {origin[:80]} may not use this server")
         if self.token is not None and not self._has_token(target, headers.get("Authorization", "")):
             return Refusal(
-                HTTPStatus.UNAUTHORIZED, "this bridge needs its token: Authorization: Bearer TOKEN, or ?token=TOKEN"
+                HTTPStatus.UNAUTHORIZED, "this server needs its token: Authorization: Bearer TOKEN, or ?token=TOKEN"
             )
         return None
 
     def _is_own(self, origin: str, host_header: str) -> bool:
-        """Whether a page of `origin` came from this very host and port."""
+        """Whether a page of `origin` was served by this host and port."""
         try:
             parts = urlsplit(origin)
             port = parts.port if parts.port is not None else _DEFAULT_PORTS.get(parts.scheme)
@@ -71,8 +70,8 @@ class AccessRules:
             return False
         if name == self.host.lower() or (is_loopback(self.host) and name in _LOOPBACK_NAMES):
             return True
-        # On a public address the bridge cannot know all its names. The client's own word for it will do there, since
-        # the token keeps strangers' pages out; on loopback that word would let a rebound DNS name in.
+        # On a public address the server cannot know all its names, so it trusts the Host header there: the token keeps
+        # foreign pages out. On loopback the Host header would let in a DNS name rebound to 127.0.0.1.
         return self.token is not None and not is_loopback(self.host) and parts.netloc.lower() == host_header.lower()
 
     def _has_token(self, target: str, authorization: str) -> bool:

@@ -1,4 +1,4 @@
-"""How fast a running bridge answers one client: steps a second and the spread of round trips."""
+"""Speed of a running bridge with one client: steps per second and round-trip times."""
 
 import time
 from typing import Any
@@ -17,15 +17,15 @@ _SEED = 0
 def run_benchmark(
     steps: int = 5000, target: float = 2000, warmup: int = 200, *, url: str | None = None
 ) -> dict[str, Any]:
-    """Drive one car by random actions over `steps` steps, resets in between not counted as steps but timed.
+    """Drive one car with random actions for `steps` steps, after `warmup` steps that are not measured.
 
-    Connects to `url`, else to this machine's bridge on BRIDGE_PORT or 9876. `warmup` steps before are not measured.
-    `passed` says whether at least `target` steps a second were done.
+    Resets count towards the time but not as steps. Connects to `url`, else to this machine's bridge on BRIDGE_PORT or
+    9876. `passed` is whether at least `target` steps per second were reached.
     """
     _check_whole("steps", steps, at_least=1)
     _check_whole("warmup", warmup, at_least=0)
     if not target >= 0:
-        raise ConfigError(f"target must be zero or more steps a second, got {target!r:.40}.")
+        raise ConfigError(f"target must be zero or more steps per second, got {target!r:.40}.")
     actions = _random_actions(warmup + steps)
     with BridgeClient(url) as client:
         client.ask(Reset(seed=_SEED), read_reset)
@@ -55,14 +55,14 @@ def _check_whole(name: str, value: object, at_least: int) -> None:
 
 
 def _random_actions(count: int) -> list[Step]:
-    """Requests drawn beforehand, so that drawing is not measured."""
+    """The requests, made beforehand so that making them is not measured."""
     space = action_space()
     rows = np.random.default_rng(_SEED).uniform(space.low, space.high, (count, *space.shape))
     return [Step((steer, throttle, brake)) for steer, throttle, brake in rows.tolist()]
 
 
 def _drive(client: BridgeClient, requests: list[Step]) -> NDArray[np.float64]:
-    """Send the steps, begin anew where an episode ends; the seconds each step took there and back."""
+    """Send the steps and reset where an episode ends; returns the round-trip time of each step in seconds."""
     round_trips_s = np.zeros(len(requests))
     clock = time.perf_counter
     for number, request in enumerate(requests):

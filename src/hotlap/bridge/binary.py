@@ -1,6 +1,6 @@
-"""The binary form of a step: little-endian arrays one after another, for batches that JSON would slow down.
+"""The binary format of a step: little-endian arrays, for batches where JSON would be the bottleneck.
 
-A request is float32 (N, 3). A reply is, for N cars of which M ended on this step:
+A request is float32 (N, 3). A reply holds, for N cars of which M ended their episode on this step:
 
     uint32   N, M
     float32  observation (N, 14), reward (N), then a column of N for each of FLOAT_COLUMNS
@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.envs.infos import INFO_KEYS
 from hotlap.envs.spaces import NUM_ACTIONS
 from hotlap.errors import BridgeError
 from hotlap.sim.step import Batch
 from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
 
-_NAMES = INFO_DTYPE.names or ()
-FLOAT_COLUMNS = tuple(name for name in _NAMES if INFO_DTYPE[name] == np.float32)
-INT_COLUMNS = tuple(name for name in _NAMES if INFO_DTYPE[name] == np.int32)
-BOOL_COLUMNS = tuple(name for name in _NAMES if INFO_DTYPE[name] == np.bool_)
+FLOAT_COLUMNS = tuple(name for name in INFO_KEYS if INFO_DTYPE[name] == np.float32)
+INT_COLUMNS = tuple(name for name in INFO_KEYS if INFO_DTYPE[name] == np.int32)
+BOOL_COLUMNS = tuple(name for name in INFO_KEYS if INFO_DTYPE[name] == np.bool_)
 
 _FLOAT, _INT, _BYTE = np.dtype("<f4"), np.dtype("<i4"), np.dtype(np.uint8)
 _HEAD = struct.Struct("<II")
@@ -40,7 +40,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class StepArrays:
-    """What a step of N cars brought, M of which ended and began anew; info columns by name."""
+    """The result of a step of N cars, M of which ended and were reset; info columns by name."""
 
     obs: NDArray[np.float32]  # (N, 14)
     rewards: NDArray[np.float32]
@@ -53,12 +53,12 @@ class StepArrays:
 
 
 def write_actions(actions: NDArray[np.float32]) -> bytes:
-    """A step's request from actions (N, 3)."""
+    """Encode actions (N, 3) as a step request."""
     return actions.astype(_FLOAT, copy=False).tobytes()
 
 
 def read_actions(data: bytes, num_cars: int) -> NDArray[np.float32]:
-    """Actions (N, 3) from a step's request."""
+    """Decode the actions (N, 3) of a step request."""
     if len(data) != num_cars * ACTION_BYTES:
         raise BridgeError(
             f"action: a binary step of {num_cars} car(s) is {num_cars * ACTION_BYTES} bytes"
@@ -68,7 +68,7 @@ def read_actions(data: bytes, num_cars: int) -> NDArray[np.float32]:
 
 
 def write_step(batch: Batch, ended: NDArray[np.intp]) -> bytes:
-    """A step's reply from what the simulator left in `batch`; `ended` lists the cars that ended and began anew."""
+    """Encode the step in `batch` as a reply; `ended` lists the cars that ended and were reset."""
     infos = batch.infos
     parts = [_HEAD.pack(len(infos), len(ended)), _floats(batch.obs), _floats(batch.rewards)]
     parts += [_floats(infos[name]) for name in FLOAT_COLUMNS]
@@ -93,7 +93,7 @@ def _ints(values: NDArray[Any]) -> bytes:
 
 
 def read_step(data: bytes) -> StepArrays:
-    """A step's reply as arrays that own their memory."""
+    """Decode a step reply into arrays that own their memory."""
     if len(data) < _HEAD.size:
         raise BridgeError(f"bridge: a binary reply has at least {_HEAD.size} bytes, got {len(data)}.")
     num_cars, num_ended = _HEAD.unpack_from(data)
@@ -109,7 +109,7 @@ def read_step(data: bytes) -> StepArrays:
     finals = reader.columns(FLOAT_COLUMNS, _FLOAT, num_ended) | reader.columns(INT_COLUMNS, _INT, num_ended)
     finals |= reader.bools(num_ended)
     if num_ended and (ended.min() < 0 or ended.max() >= num_cars):
-        raise BridgeError(f"bridge: a binary reply of {num_cars} car(s) names a car beyond them.")
+        raise BridgeError(f"bridge: a binary reply of {num_cars} car(s) names a car that is not in the batch.")
     return StepArrays(
         obs.reshape(num_cars, NUM_OBSERVATIONS),
         rewards,
@@ -123,13 +123,13 @@ def read_step(data: bytes) -> StepArrays:
 
 
 def _row_bytes() -> int:
-    """Bytes of a car's observation, reward and info."""
+    """Bytes of one car's observation, reward and info."""
     num_words = NUM_OBSERVATIONS + 1 + len(FLOAT_COLUMNS) + len(INT_COLUMNS)
     return num_words * _FLOAT.itemsize + len(BOOL_COLUMNS)
 
 
 class _Reader:
-    """Arrays from a message, front to back."""
+    """Reads arrays from a message, front to back."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""A synchronous client of the bridge: one request, one reply, each within a time limit."""
+"""A synchronous client of the bridge: one reply per request, each with a time limit."""
 
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -32,7 +32,7 @@ from hotlap.sim.version import PHYSICS_VERSION
 
 CONNECT_TIMEOUT_S = 5.0
 REQUEST_TIMEOUT_S = 60.0
-GOODBYE_TIMEOUT_S = 0.5
+CLOSE_TIMEOUT_S = 0.5
 
 R = TypeVar("R")
 
@@ -46,14 +46,14 @@ _read_error = msgspec.json.Decoder(ErrorResult).decode
 
 
 def default_url() -> str:
-    """The bridge of this machine, on BRIDGE_PORT or 9876."""
+    """The URL of this machine's bridge, on BRIDGE_PORT or 9876."""
     return f"ws://{LOOPBACK_HOST}:{default_port()}"
 
 
 class BridgeClient:
-    """A connection to a bridge. After a lost connection or a time-out it stays closed: make a new one.
+    """A connection to a bridge. After a lost connection or a timeout it stays closed: make a new client.
 
-    The token is HOTLAP_BRIDGE_TOKEN's unless given. Not for several threads at once.
+    The token is HOTLAP_BRIDGE_TOKEN's unless given. Not thread-safe.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class BridgeClient:
                 header=[f"Authorization: Bearer {token}"] if token else [],
                 suppress_origin=True,
                 enable_multithread=False,
-                skip_utf8_validation=True,  # the JSON decoder looks at every byte anyway
+                skip_utf8_validation=True,  # the JSON decoder validates every byte anyway
             )
         except (OSError, ValueError, websocket.WebSocketException) as error:
             raise _unreachable(self.url, error) from None
@@ -81,56 +81,58 @@ class BridgeClient:
         self._timeout_s = request_timeout_s
 
     def exchange(self, message: Frame) -> Frame:
-        """Send a message and wait for its reply, whatever it says."""
+        """Send a message and wait for its reply, which may be an error."""
         if self._socket is None:
-            raise BridgeConnectionError(f"{self.url}: this connection is closed. Make a new one.")
+            raise BridgeConnectionError(f"{self.url}: this connection is closed. Make a new client.")
         try:
             self._socket.send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
             kind, data = self._socket.recv_data()
         except websocket.WebSocketTimeoutException:
             self._drop()
-            raise BridgeTimeoutError(f"{self.url}: no reply within {self._timeout_s:g} s. Make a new one.") from None
+            raise BridgeTimeoutError(f"{self.url}: no reply within {self._timeout_s:g} s. Make a new client.") from None
         except (OSError, websocket.WebSocketException) as error:
             self._drop()
-            raise BridgeConnectionError(f"{self.url}: the connection broke ({error}). Make a new one.") from None
+            raise BridgeConnectionError(f"{self.url}: the connection broke ({error}). Make a new client.") from None
         except BaseException:
-            self._drop()  # interrupted: the reply, still under way, must not be taken for that to the next request
+            self._drop()  # interrupted: the reply still to come must not be read as the reply to the next request
             raise
         if kind == ABNF.OPCODE_CLOSE:
             self._drop()
             code, reason = int.from_bytes(data[:2], "big"), data[2:].decode("utf-8", "replace")
-            raise BridgeConnectionError(f"{self.url}: the bridge hung up (code {code}, {reason or 'no reason given'}).")
+            raise BridgeConnectionError(
+                f"{self.url}: the bridge closed the connection (code {code}, {reason or 'no reason given'})."
+            )
         return Frame(data, kind == ABNF.OPCODE_BINARY)
 
     def ask(self, request: Request | bytes, read: Callable[[bytes], R | ErrorResult]) -> R:
-        """The reply to a JSON request as `read` (one of this module's `read_*`) understands it; an error is raised."""
+        """Send a JSON request and decode its reply with one of this module's `read_*`; raises an error reply."""
         reply = self.exchange(Frame(request if isinstance(request, bytes) else encode(request)))
         try:
             result = read(reply.data)
         except DECODE_ERRORS as error:
-            raise BridgeError(f"{self.url}: not a bridge's reply ({error}).") from None
+            raise BridgeError(f"{self.url}: this is not a reply of a bridge ({error}).") from None
         if isinstance(result, ErrorResult):
             raise BridgeError(f"{self.url} refused: {result.message}")
         return result
 
     def step_binary(self, actions: bytes) -> bytes:
-        """The binary reply to a binary step (`hotlap.bridge.binary`); an error is raised."""
+        """Send a binary step (see `hotlap.bridge.binary`) and return its binary reply; raises an error reply."""
         reply = self.exchange(Frame(actions, is_binary=True))
         if reply.is_binary:
             return reply.data
         try:
             message = _read_error(reply.data).message
         except DECODE_ERRORS as error:
-            raise BridgeError(f"{self.url}: not a bridge's reply ({error}).") from None
+            raise BridgeError(f"{self.url}: this is not a reply of a bridge ({error}).") from None
         raise BridgeError(f"{self.url} refused: {message}")
 
     def close(self) -> None:
-        """Say goodbye and hang up; again is no error."""
+        """Close the connection; closing it twice is fine."""
         if self._socket is None:
             return
         socket, self._socket = self._socket, None
         try:
-            socket.close(timeout=GOODBYE_TIMEOUT_S)
+            socket.close(timeout=CLOSE_TIMEOUT_S)
         except (OSError, websocket.WebSocketException):
             socket.shutdown()  # type: ignore[no-untyped-call]
 
@@ -146,19 +148,23 @@ class BridgeClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.close()
 
 
 def connect_to_racer(url: str, track_ids: Iterable[str], *, binary: bool = False) -> BridgeClient:
-    """A client of a bridge that serves our physics and these tracks."""
+    """Connect to a bridge and check that it has our physics version and these tracks."""
     client = BridgeClient(url)
     try:
         hello = client.ask(Hello(binary=binary or None), read_hello)
         if hello.protocol != PROTOCOL:
-            raise BridgeError(f"{url}: speaks protocol {hello.protocol}, this client {PROTOCOL}. Update the older one.")
+            raise BridgeError(
+                f"{url}: the bridge has protocol {hello.protocol}, this client {PROTOCOL}. Update the older one."
+            )
         if hello.physics != PHYSICS_VERSION:
-            raise BridgeError(f"{url}: has physics {hello.physics}, we have {PHYSICS_VERSION}. Update the older one.")
+            raise BridgeError(
+                f"{url}: the bridge has physics {hello.physics}, this client {PHYSICS_VERSION}. Update the older one."
+            )
         for track_id in track_ids:
             if track_id not in hello.tracks:
                 raise UnknownTrackError(f"track {track_id!r:.80} is not known to the bridge at {url}.")
@@ -172,9 +178,11 @@ def _unreachable(url: str, error: Exception) -> BridgeConnectionError:
     if isinstance(error, websocket.WebSocketBadStatusException):
         body = (error.resp_body or b"").decode("utf-8", "replace").strip()
         hint = f" Set {TOKEN_VARIABLE}." if error.status_code == 401 else ""
-        return BridgeConnectionError(f"{url}: not let in ({error.status_code}, {body or 'no reason given'}).{hint}")
+        return BridgeConnectionError(
+            f"{url}: connection refused ({error.status_code}, {body or 'no reason given'}).{hint}"
+        )
     if isinstance(error, websocket.WebSocketTimeoutException | TimeoutError):
-        return BridgeTimeoutError(f"{url}: no answer in time. Is a bridge running there?")
+        return BridgeTimeoutError(f"{url}: no answer in time. Check that a bridge is running there.")
     if isinstance(error, ValueError):
-        return BridgeConnectionError(f"{url}: no WebSocket address ({error}). It looks like ws://127.0.0.1:9876.")
+        return BridgeConnectionError(f"{url}: not a WebSocket address ({error}). Give one like ws://127.0.0.1:9876.")
     return BridgeConnectionError(f"{url}: no bridge there ({error}). Start one with `hotlap bridge`.")

@@ -1,4 +1,4 @@
-"""The bridge's messages: what a client may ask, what it is answered, and how both are written as JSON."""
+"""The bridge's messages: requests, replies, and how both are written as JSON."""
 
 import os
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -26,20 +26,20 @@ Info: TypeAlias = dict[str, Any]
 
 
 class Request(Struct, tag_field="type", rename="camel", omit_defaults=True, frozen=True):
-    """What a client may send; further fields are ignored."""
+    """A message of a client; unknown fields are ignored."""
 
 
 class Hello(Request, tag="hello", frozen=True):
-    """Who are you? With `binary`, binary frames are steps from now on."""
+    """Ask for the protocol, physics version and tracks. With `binary`, binary frames are steps from now on."""
 
     binary: bool | None = None
 
 
 class Reset(Request, tag="reset", frozen=True):
-    """Begin an episode. What is absent or null takes its default, not the last value."""
+    """Begin an episode. A field that is absent or null takes its default, not its last value."""
 
     track_id: _TrackId | Annotated[list[_TrackId], Meta(min_length=1, max_length=MAX_ENVS)] | None = None
-    config: Raw = Raw()  # an object, kept as bytes until it is known to be new
+    config: Raw = Raw()  # an object, kept as bytes: equal bytes need no parsing
     seed: int | Annotated[list[int], Meta(max_length=MAX_ENVS)] | None = None
     num_envs: Annotated[int, Meta(ge=1, le=MAX_ENVS)] | None = None
     start: Literal["line", "random"] | None = None
@@ -51,22 +51,22 @@ class Step(Request, tag="step", frozen=True):
     action: Action
 
 
-class BatchStep(Request, tag="step", frozen=True):
+class StepBatch(Request, tag="step", frozen=True):
     """One tick of every car of a batch."""
 
     action: list[Action]
 
 
 class Close(Request, tag="close", frozen=True):
-    """Forget the world; the connection stays."""
+    """Drop the simulation; the connection stays open."""
 
 
 class Reply(Struct, tag_field="type", omit_defaults=True):
-    """What the bridge sends."""
+    """A message of the bridge."""
 
 
 class HelloResult(Reply, tag="hello_result"):
-    """What serves here; `binary` only when it was asked for."""
+    """Describes the bridge; `binary` is present only if the client asked for it."""
 
     protocol: int
     physics: str
@@ -75,7 +75,7 @@ class HelloResult(Reply, tag="hello_result"):
 
 
 class ResetResult(Reply, tag="reset_result"):
-    """The first observation, of one car."""
+    """The first observation of one car."""
 
     observation: list[float]
     info: Info
@@ -89,7 +89,7 @@ class BatchResetResult(Reply, tag="reset_result"):
 
 
 class StepResult(Reply, tag="step_result"):
-    """What one car's tick led to."""
+    """The result of one car's tick."""
 
     observation: list[float]
     reward: float
@@ -99,14 +99,14 @@ class StepResult(Reply, tag="step_result"):
 
 
 class Final(Struct):
-    """How the episode of a car that has already begun the next one ended."""
+    """The last observation and info of an ended episode, whose car has already been reset."""
 
     observation: list[float]
     info: Info
 
 
 class BatchStepResult(Reply, tag="step_result"):
-    """What a tick of N cars led to; info as columns of N, `finals` for the cars that ended."""
+    """The result of a tick of N cars; info as columns of N, `finals` for the cars that ended."""
 
     observation: list[list[float]]
     reward: list[float]
@@ -117,7 +117,7 @@ class BatchStepResult(Reply, tag="step_result"):
 
 
 class CloseResult(Reply, tag="close_result"):
-    """The world is forgotten."""
+    """The simulation was dropped."""
 
 
 class ErrorResult(Reply, tag="error"):
@@ -135,17 +135,17 @@ class Frame(NamedTuple):
 
 encode = msgspec.json.Encoder().encode
 
-# `action` of one car and of a batch are different types, so which requests are right depends on the world.
+# `action` has another type for one car than for a batch, so the decoder depends on the last reset.
 decode_single = msgspec.json.Decoder(Hello | Reset | Step | Close).decode
-decode_batch = msgspec.json.Decoder(Hello | Reset | BatchStep | Close).decode
+decode_batch = msgspec.json.Decoder(Hello | Reset | StepBatch | Close).decode
 decode_config = msgspec.json.Decoder(dict[str, Any]).decode
 
-# All that `decode_*` raises on what is no request.
+# Everything that `decode_*` may raise.
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def describe_decode_error(error: Exception) -> str:
-    """Why a message is no request, in one sentence."""
+    """Why a message is not a valid request, in one sentence."""
     if isinstance(error, RecursionError):
         return "request: nested too deeply."
     hint = " Known types: hello, reset, step, close." if "$.type" in str(error) or "field `type`" in str(error) else ""
@@ -153,16 +153,16 @@ def describe_decode_error(error: Exception) -> str:
 
 
 def error_frame(message: str) -> Frame:
-    """An error reply: one line of bounded length that any JSON parser reads."""
+    """An error reply: one line of limited length and valid UTF-8."""
     line = " ".join(message.split())
     if len(line) > MAX_ERROR_CHARS:
         line = line[:MAX_ERROR_CHARS] + "…"
-    # A text that quotes the client may hold half a surrogate pair, which UTF-8 cannot.
+    # A message that quotes the client may hold half a surrogate pair, which UTF-8 cannot encode.
     return Frame(encode(ErrorResult(line.encode("utf-8", "replace").decode("utf-8"))))
 
 
 def default_port() -> int:
-    """The port where none is named: BRIDGE_PORT, else 9876."""
+    """The port if none is given: BRIDGE_PORT, else 9876."""
     text = os.environ.get(PORT_VARIABLE)
     if not text:
         return DEFAULT_PORT
@@ -172,5 +172,5 @@ def default_port() -> int:
 
 
 def default_token() -> str | None:
-    """The token of the environment, if there is one."""
+    """The token in HOTLAP_BRIDGE_TOKEN, if it is set."""
     return os.environ.get(TOKEN_VARIABLE) or None

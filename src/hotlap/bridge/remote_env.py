@@ -1,4 +1,4 @@
-"""`RemoteRacerEnv`: the racer behind a bridge; same spaces, same traces, bit for bit."""
+"""`RemoteRacerEnv`: the racer over the bridge, with the same spaces and bit-identical traces."""
 
 from dataclasses import asdict
 from typing import Any
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hotlap.bridge.client import connect_to_racer, read_reset, read_step
 from hotlap.bridge.protocol import DEFAULT_URL, Reset, Step, encode
 from hotlap.config import camel_case
-from hotlap.envs.racer import DEFAULT_TRACK, Info, Observation, start_option
+from hotlap.envs.infos import Info
+from hotlap.envs.racer import DEFAULT_TRACK, Observation, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ActionError, ConfigError
@@ -21,7 +22,7 @@ _ACTION_SHAPE = (NUM_ACTIONS,)
 
 
 class RemoteRacerEnv(gym.Env[Any, Any]):
-    """`RacerEnv` in another process. It connects when made; `close` hangs up."""
+    """`RacerEnv` in another process. The constructor connects; `close` disconnects."""
 
     metadata = {"render_modes": [], "render_fps": TICKS_PER_SECOND}  # noqa: RUF012 (Gymnasium declares it so)
 
@@ -46,19 +47,19 @@ class RemoteRacerEnv(gym.Env[Any, Any]):
         start = start_option(options)
         super().reset(seed=seed)
         if seed is None and not self._is_seeded:
-            seed = int(self.np_random.integers(2**63))  # drawn here as the local environment draws it
+            seed = int(self.np_random.integers(2**63))  # drawn as the local environment draws it
         request = Reset(
             track_id=self._track_id,
             config=self._config,
             seed=None if seed is None else seed % 2**64,
-            start=start,  # type: ignore[arg-type]  # `start_option` lets nothing else pass
+            start=start,  # type: ignore[arg-type]  # `start_option` checked it
         )
         result = self._client.ask(request, read_reset)
         self._is_seeded = True
         return np.array(result.observation, np.float32), result.info
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, Info]:
-        """One tick. An action out of range is clipped; one that is not finite is an error, and nothing moves."""
+        """One tick. An action out of range is clipped; one that is not finite is an error and the car does not move."""
         if not self._is_seeded:
             raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
         checked = as_actions(action, _ACTION_SHAPE)
@@ -69,12 +70,12 @@ class RemoteRacerEnv(gym.Env[Any, Any]):
         return observation, result.reward, result.terminated, result.truncated, result.info
 
     def close(self) -> None:
-        """Hang up; the bridge forgets this world."""
+        """Disconnect; the bridge drops this simulation."""
         self._client.close()
 
 
 def config_json(config: SettingsSource) -> msgspec.Raw:
-    """Settings, checked here, as the JSON object a request carries."""
+    """Load and check the settings, and encode them as the JSON object of a request."""
     plain = asdict(RacerSettings.load(config))
     return msgspec.Raw(
         encode({part: {camel_case(key): value for key, value in values.items()} for part, values in plain.items()})
@@ -82,13 +83,13 @@ def config_json(config: SettingsSource) -> msgspec.Raw:
 
 
 def refuse_render_mode(render_mode: str | None) -> None:
-    """A bridge sends no pictures."""
+    """Refuse every render mode: the bridge sends no pictures."""
     if render_mode is not None:
-        raise ConfigError(f"render_mode: a remote environment draws nothing, got {render_mode!r:.40}.")
+        raise ConfigError(f"render_mode: a remote environment cannot render, got {render_mode!r:.40}. Use RacerEnv.")
 
 
 def refuse_not_finite(actions: NDArray[np.float32]) -> None:
-    """Raise the error the local environment raises for actions (N, 3) that JSON cannot hold."""
+    """Raise the local environment's error for NaN or infinite actions (N, 3), which JSON cannot hold."""
     is_finite = np.isfinite(actions)
     if not is_finite.all():
         bad = int(np.flatnonzero(~is_finite.all(axis=1))[0])

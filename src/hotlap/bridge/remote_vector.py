@@ -1,4 +1,4 @@
-"""`RemoteRacerVectorEnv`: a batch of cars behind a bridge, all in one message, with same-step autoreset."""
+"""`RemoteRacerVectorEnv`: a batch of cars over the bridge, one message per step, with same-step autoreset."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,7 +13,8 @@ from hotlap.bridge.binary import Columns, StepArrays, read_step, write_actions
 from hotlap.bridge.client import connect_to_racer, read_batch_reset, read_batch_step
 from hotlap.bridge.protocol import DEFAULT_URL, MAX_ENVS, BatchStepResult, Reset
 from hotlap.bridge.remote_env import config_json, refuse_not_finite, refuse_render_mode
-from hotlap.envs.racer import DEFAULT_TRACK, RESET_COLUMNS, start_option
+from hotlap.envs.infos import INFO_KEYS, LAP_KEYS, RESET_COLUMNS, SHARED_KEYS, STEP_KEYS
+from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.envs.settings import SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
@@ -23,16 +24,11 @@ from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
 Arrays = NDArray[Any]
 VectorInfo = dict[str, Any]
 
-_NAMES = INFO_DTYPE.names or ()
-_LAP_NAMES = ("lapTime", "lapClean")
-# These mean the same after a step and after a reset, so they hold for a car that has just begun anew too.
-_BOTH_NAMES = tuple(name for name in RESET_COLUMNS if name != "speed")
-
 
 class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], Arrays]):
-    """`RacerVectorEnv` in another process: the same arrays wherever their masks hold.
+    """`RacerVectorEnv` in another process: the same arrays wherever their masks are true.
 
-    `binary` asks for the bridge's binary form; without it all is JSON, at a third of the speed.
+    `binary` selects the bridge's binary format; otherwise messages are JSON, at a third of the speed.
     """
 
     metadata = RacerVectorEnv.metadata
@@ -60,8 +56,8 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         self._config = config_json(config)
         self._is_binary = binary
         self._is_seeded = False
-        self._everyone = np.ones(num_envs, np.bool_)
-        self._everyone.flags.writeable = False
+        self._all_cars = np.ones(num_envs, np.bool_)
+        self._all_cars.flags.writeable = False
         self._client = connect_to_racer(bridge_url, self._track_ids, binary=binary)
 
     def reset(
@@ -76,17 +72,17 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
             config=self._config,
             seed=self._seed_to_send(seed),
             num_envs=self.num_envs,
-            start=start,  # type: ignore[arg-type]  # `start_option` lets nothing else pass
+            start=start,  # type: ignore[arg-type]  # `start_option` checked it
         )
         result = self._client.ask(request, read_batch_reset)
         self._is_seeded = True
         info: VectorInfo = {}
         for name, column in RESET_COLUMNS.items():
-            info[name], info[f"_{name}"] = np.array(result.info[name], INFO_DTYPE[column]), self._everyone
+            info[name], info[f"_{name}"] = np.array(result.info[name], INFO_DTYPE[column]), self._all_cars
         return np.array(result.observation, np.float32), info
 
     def _seed_to_send(self, seed: int | list[int | None] | None) -> int | list[int] | None:
-        """The seeds the local batch would have; what is random about them is drawn here."""
+        """The seeds the local batch would use, missing ones drawn in the same way."""
         if isinstance(seed, list | tuple):
             if len(seed) != self.num_envs:
                 raise ConfigError(f"seed: a list needs one seed for each of the {self.num_envs} cars, got {len(seed)}.")
@@ -102,7 +98,7 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
     def step(
         self, actions: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], VectorInfo]:
-        """One tick for every car; a car that ended begins its next episode at once (`final_obs`, `final_info`)."""
+        """One tick for every car; a car that ended is reset at once (see `final_obs`, `final_info`)."""
         if not self._is_seeded:
             raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
         checked = as_actions(actions, (self.num_envs, NUM_ACTIONS))
@@ -110,12 +106,12 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         result = self._step_binary(checked) if self._is_binary else self._step_json(checked)
         has_ended = np.zeros(self.num_envs, np.bool_)
         has_ended[result.ended] = True
-        # A car that began anew has no step behind it: its last one is in `final_info`.
+        # The info of a car that was just reset describes no step: that of its last one is in `final_info`.
         info = _masked(result.infos, ~has_ended)
         if len(result.ended):
-            for name in _BOTH_NAMES:
-                info[f"_{name}"] = self._everyone
-            finals = {name: np.zeros(self.num_envs, INFO_DTYPE[name]) for name in _NAMES}
+            for name in SHARED_KEYS:
+                info[f"_{name}"] = self._all_cars
+            finals = {name: np.zeros(self.num_envs, INFO_DTYPE[name]) for name in INFO_KEYS}
             finals["lapTime"][:] = np.nan
             for name, column in result.final_infos.items():
                 finals[name][result.ended] = column
@@ -129,35 +125,35 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         return read_step(self._client.step_binary(write_actions(actions)))
 
     def _step_json(self, actions: NDArray[np.float32]) -> StepArrays:
-        request = _step_pattern(self.num_envs) % tuple(actions.ravel().tolist())
-        return arrays_of(self._client.ask(request.encode(), read_batch_step))
+        request = _step_template(self.num_envs) % tuple(actions.ravel().tolist())
+        return arrays_from(self._client.ask(request.encode(), read_batch_step))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Hang up; the bridge forgets these cars."""
+        """Disconnect; the bridge drops these cars."""
         self._client.close()
 
 
 @lru_cache(maxsize=4)
-def _step_pattern(num_cars: int) -> str:
-    """A step's request with room for its numbers.
+def _step_template(num_cars: int) -> str:
+    """A step request with placeholders for its numbers.
 
-    Nine digits are what a float32 needs to come out the same, and keep 1,024 cars under the limit for a request.
+    Nine digits round-trip every float32, and 1,024 cars stay under the size limit of a request.
     """
     return '{"type":"step","action":[' + ",".join(["[%.9g,%.9g,%.9g]"] * num_cars) + "]}"
 
 
-def arrays_of(result: BatchStepResult) -> StepArrays:
-    """A JSON step as the arrays the binary form would have brought."""
+def arrays_from(result: BatchStepResult) -> StepArrays:
+    """A JSON step result as the arrays that the binary format gives."""
     num_cars = len(result.reward)
-    infos = {name: np.array(column, INFO_DTYPE[name]) for name, column in result.info.items() if name not in _LAP_NAMES}
-    is_told = [value is not None for value in result.info.get("lapTime", [None] * num_cars)]
+    infos = {name: np.array(result.info[name], INFO_DTYPE[name]) for name in STEP_KEYS}
+    has_lap = [value is not None for value in result.info.get("lapTime", [None] * num_cars)]
     infos["lapTime"] = np.full(num_cars, np.nan, np.float32)
     infos["lapClean"] = np.zeros(num_cars, np.bool_)
-    for name in _LAP_NAMES:
+    for name in LAP_KEYS:
         if name in result.info:
-            infos[name][is_told] = [value for value in result.info[name] if value is not None]
+            infos[name][has_lap] = [value for value in result.info[name] if value is not None]
     finals = [final.info for final in result.finals.values()]
-    final_infos = {name: np.array([info.get(name, 0) for info in finals], INFO_DTYPE[name]) for name in _NAMES}
+    final_infos = {name: np.array([info.get(name, 0) for info in finals], INFO_DTYPE[name]) for name in INFO_KEYS}
     final_infos["lapTime"] = np.array([info.get("lapTime", np.nan) for info in finals], np.float32)
     final_obs = np.array([final.observation for final in result.finals.values()], np.float32)
     return StepArrays(
@@ -173,13 +169,12 @@ def arrays_of(result: BatchStepResult) -> StepArrays:
 
 
 def _masked(columns: Columns, mask: NDArray[np.bool_]) -> VectorInfo:
-    """The info columns with Gymnasium's masks of the cars they hold for."""
+    """The info columns with Gymnasium's masks of the cars they are valid for."""
     info: VectorInfo = {}
-    for name in _NAMES:
-        if name not in _LAP_NAMES:
-            info[name], info[f"_{name}"] = columns[name], mask
+    for name in STEP_KEYS:
+        info[name], info[f"_{name}"] = columns[name], mask
     has_lap = mask & ~np.isnan(columns["lapTime"])
     if has_lap.any():
-        for name in _LAP_NAMES:
+        for name in LAP_KEYS:
             info[name], info[f"_{name}"] = columns[name], has_lap
     return info

@@ -1,8 +1,7 @@
-"""One connection's world: a car, or a batch of cars, moved by requests and described by replies."""
+"""The cars of one connection: one car or a batch, stepped by requests and described by replies."""
 
 import struct
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -21,38 +20,35 @@ from hotlap.bridge.protocol import (
     decode_config,
 )
 from hotlap.envs.fleet import Fleet
-from hotlap.envs.racer import DEFAULT_TRACK, RESET_COLUMNS, step_info
+from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
+from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import NUM_ACTIONS, as_actions
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.sim.world import INFO_DTYPE
 from hotlap.tracks.registry import load_track
 
 _NO_CONFIG = (b"", b"null")
-_LAP_NAMES = ("lapTime", "lapClean")  # the last two
-_LAP_TIME = -2
-_STEP_NAMES = tuple(name for name in INFO_DTYPE.names or () if name not in _LAP_NAMES)
-# One car's info, written without a dict on the way; lap time and cleanness only where a lap ended.
+_LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
+# One car's info, encoded without building a dict; lap time and cleanness only on the step that ends a lap.
 _StepInfo = msgspec.defstruct(
     "_StepInfo",
-    [(name, Any) for name in _STEP_NAMES] + [(name, Any, msgspec.UNSET) for name in _LAP_NAMES],
+    [(name, Any) for name in STEP_KEYS] + [(name, Any, msgspec.UNSET) for name in LAP_KEYS],
     gc=False,
 )
 _ACTION = struct.Struct(f"{NUM_ACTIONS}f")
-_reset_values = itemgetter(*((INFO_DTYPE.names or ()).index(column) for column in RESET_COLUMNS.values()))
 
 
 @lru_cache(maxsize=32)
 def settings_from(config: bytes) -> RacerSettings:
-    """Settings from a request's JSON object; the same text is read once."""
+    """The settings in a request's JSON object; cached, so equal bytes are parsed once."""
     return RacerSettings() if config in _NO_CONFIG else RacerSettings.load(decode_config(config))
 
 
 def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.Generator) -> "Simulation":
-    """The world a reset asks for: `current` where nothing about it changes, so that a reset costs no more than a step.
+    """The simulation that a reset asks for: `current` if it fits, so that a reset costs no more than a step.
 
-    `rng` draws a seed where a new world is given none. A refused request leaves `current` as it was.
+    `rng` draws the seed of a new simulation if the request gives none. A refused request leaves `current` unchanged.
     """
     track_ids = request.track_id if request.track_id is not None else DEFAULT_TRACK
     if isinstance(track_ids, list) and request.num_envs is None:
@@ -61,7 +57,7 @@ def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.
         track_ids = [track_ids]
     settings = settings_from(bytes(request.config))
     _check_seed(request)
-    if current is not None and current.is_like(track_ids, settings, request.num_envs):
+    if current is not None and current.fits(track_ids, settings, request.num_envs):
         return current
     return Simulation(Fleet(track_ids, settings, request.num_envs or 1, CpuEngine()), request.num_envs is not None, rng)
 
@@ -75,7 +71,7 @@ def _check_seed(request: Reset) -> None:
 
 
 class Simulation:
-    """Cars and the replies about them. One thread: at most 1,024 cars are done before a second one has woken up."""
+    """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
     def __init__(self, fleet: Fleet, is_batch: bool, rng: np.random.Generator) -> None:
         self.fleet = fleet
@@ -85,13 +81,13 @@ class Simulation:
         self._is_seeded = False
         self._track_ids = [track.track_id for track in fleet.tracks]
         self._are_shipped = all(track.is_shipped for track in fleet.tracks)
-        # Made once: for one car, indexing arrays would cost as much as moving it.
+        # Made once: for one car, indexing arrays would cost as much as stepping it.
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
         self._action_bytes = self._actions.data.cast("B")
         self._first_obs = self._batch.obs[0]
 
-    def is_like(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None) -> bool:
-        """Whether a reset that asks for these can go on with this world."""
+    def fits(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None) -> bool:
+        """Whether a reset that asks for these can reuse this simulation."""
         if self.is_batch != (num_envs is not None) or (num_envs or 1) != self.fleet.num_cars:
             return False
         return self._has_tracks(track_ids) and self.fleet.settings == settings
@@ -99,7 +95,7 @@ class Simulation:
     def _has_tracks(self, track_ids: list[str]) -> bool:
         if self._track_ids != track_ids:
             return False
-        # A track of the user's may have been imported anew since, or removed.
+        # A user's own track may have been imported again or removed since.
         return self._are_shipped or self.fleet.tracks == tuple(map(load_track, track_ids))
 
     def reset(self, request: Reset) -> ResetResult | BatchResetResult:
@@ -115,33 +111,32 @@ class Simulation:
         if self.is_batch:
             columns = {name: batch.infos[column].tolist() for name, column in RESET_COLUMNS.items()}
             return BatchResetResult(batch.obs.tolist(), columns)
-        values = _reset_values(batch.infos.item())
-        return ResetResult(self._first_obs.tolist(), dict(zip(RESET_COLUMNS, values, strict=True)))
+        return ResetResult(self._first_obs.tolist(), reset_info(batch.infos[0].item()))
 
     def _car_seeds(self, seed: int | list[int]) -> NDArray[np.uint64]:
-        """One seed for each car, as `RacerVectorEnv` has it: from s on, or those listed."""
+        """One seed for each car, as in `RacerVectorEnv`: s, s + 1, …, or those listed."""
         seeds = seed if isinstance(seed, list) else range(seed, seed + self.fleet.num_cars)
         return np.array([one % 2**64 for one in seeds], np.uint64)
 
     def step(self, action: Action) -> StepResult:
-        """One tick of the one car."""
-        if max(action) > 1.0 or min(action) < -1.0:  # float32 has no room for what JSON may hold
+        """One tick of a single car."""
+        if max(action) > 1.0 or min(action) < -1.0:  # JSON may hold numbers too large for float32
             action = (_clip(action[0]), _clip(action[1]), _clip(action[2]))
         _ACTION.pack_into(self._action_bytes, 0, *action)
         self.fleet.step(self._actions, autoreset=False)
         batch = self._batch
-        told = batch.infos.item()
-        has_lap = told[_LAP_TIME] == told[_LAP_TIME]  # else NaN
+        values = batch.infos.item()
+        has_lap = values[_LAP_TIME] == values[_LAP_TIME]  # false for NaN
         return StepResult(
             self._first_obs.tolist(),
             batch.rewards.item(),
             batch.terminated.item(),
             batch.truncated.item(),
-            _StepInfo(*(told if has_lap else told[:_LAP_TIME])),
+            _StepInfo(*(values if has_lap else values[:_LAP_TIME])),
         )
 
     def step_batch(self, actions: list[Action]) -> BatchStepResult:
-        """One tick of every car; those that end begin anew at once."""
+        """One tick of every car; a car that ends is reset at once."""
         self.fleet.step(as_actions(actions, self._actions.shape), autoreset=True)
         batch = self._batch
         finals = {
@@ -158,7 +153,7 @@ class Simulation:
         )
 
     def step_binary(self, data: bytes) -> bytes:
-        """One tick, of one car or of a batch, in the binary form."""
+        """One tick of one car or of a batch, in the binary format."""
         self.fleet.step(read_actions(data, self.fleet.num_cars), autoreset=self.is_batch)
         return write_step(self._batch, self._ended() if self.is_batch else np.zeros(0, np.intp))
 
@@ -166,15 +161,15 @@ class Simulation:
         return np.flatnonzero(self._batch.terminated | self._batch.truncated)
 
     def _info_columns(self) -> dict[str, list[Any]]:
-        """The infos of the last step, a column each; lap times only when a lap ended, null for the other cars."""
+        """The infos of the last step as columns; lap columns only if a lap ended, null for the other cars."""
         infos = self._batch.infos
-        columns = {name: infos[name].tolist() for name in _STEP_NAMES}
+        columns = {name: infos[name].tolist() for name in STEP_KEYS}
         finished = ~np.isnan(infos["lapTime"])
         if finished.any():
-            for name in _LAP_NAMES:
+            for name in LAP_KEYS:
                 columns[name] = [
-                    value if is_told else None
-                    for value, is_told in zip(infos[name].tolist(), finished.tolist(), strict=True)
+                    value if has_lap else None
+                    for value, has_lap in zip(infos[name].tolist(), finished.tolist(), strict=True)
                 ]
         return columns
 

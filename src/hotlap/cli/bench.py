@@ -1,5 +1,6 @@
 """`hotlap bench`: measure speed on this machine."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -15,13 +16,13 @@ NumEnvs = Annotated[int, typer.Option(min=1, help="Cars in the batch.")]
 @bench_app.command("sim")
 def bench_sim(
     num_envs: NumEnvs = 1024,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads; all cores if not given.")] = None,
-    device: Annotated[str, typer.Option(help="cpu.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
     seconds: Annotated[float, typer.Option(help="How long to measure.")] = 3.0,
     as_json: Json = False,
 ) -> None:
-    """Steps a second of the simulator, observations, rewards, laps and autoreset included.
+    """Steps per second of the simulator, with observations, rewards, lap counting and autoreset.
 
     Example: hotlap bench sim --num-envs 1024 --threads 2 --json
     """
@@ -29,9 +30,12 @@ def bench_sim(
 
     result = measure_sim(num_envs, threads, device, track, seconds)
     if as_json:
-        print_json(result.as_dict())
+        print_json(asdict(result))
         return
-    print(f"{result.num_envs} cars, {result.threads} thread(s), {result.device}: {result.steps_per_sec:,.0f} steps/s")
+    place = result.device if result.threads is None else f"{result.threads} thread(s), {result.device}"
+    print(f"{result.num_envs} cars, {place}: {result.steps_per_sec:,.0f} steps/s")
+    if result.step_usec is None:
+        return
     print(
         f"one RacerEnv: {result.single_env_steps_per_sec:,.0f} steps/s"
         f" ({result.step_usec:.1f} µs a step, {result.reset_usec:.1f} µs a reset)"
@@ -41,12 +45,12 @@ def bench_sim(
 @bench_app.command("train")
 def bench_train(
     num_envs: NumEnvs = 512,
-    rollouts: Annotated[int, typer.Option(help="Rollouts to measure, after one that warms up.")] = 20,
-    single_rollouts: Annotated[int, typer.Option(help="The same for the one environment beside it.")] = 3,
+    rollouts: Annotated[int, typer.Option(help="Rollouts to measure, after one for warm-up.")] = 20,
+    single_rollouts: Annotated[int, typer.Option(help="Rollouts to measure with a single environment.")] = 3,
     track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
     as_json: Json = False,
 ) -> None:
-    """Decisions a second through learning: PPO over many cars, and over one as anyone would begin.
+    """Decisions per second of training: PPO on many cars, and stock PPO on one for comparison.
 
     Example: hotlap bench train --json
     """
@@ -54,12 +58,12 @@ def bench_train(
 
     result = measure_training(num_envs, rollouts, single_rollouts, track)
     if as_json:
-        print_json(result.as_dict())
+        print_json(asdict(result))
         return
-    memory = "" if result.peak_memory_mb is None else f", {result.peak_memory_mb:,.0f} MB at most"
+    memory = "" if result.peak_memory_mb is None else f", peak memory {result.peak_memory_mb:,.0f} MB"
     print(f"{result.num_envs} cars: {result.decisions_per_sec:,.0f} decisions/s, learning included{memory}")
     print(
-        f"one car: {result.single_decisions_per_sec:,.0f} decisions/s; with many it is {result.ratio:.1f} times as fast"
+        f"one car: {result.single_decisions_per_sec:,.0f} decisions/s; many cars are {result.ratio:.1f} times as fast"
     )
 
 
@@ -69,7 +73,7 @@ def bench_peers(
     seconds: Annotated[float, typer.Option(help="How long to measure each.")] = 3.0,
     as_json: Json = False,
 ) -> None:
-    """Hotlap beside whatever other simulators are installed, on the same machine in the same run.
+    """Hotlap and the other simulators installed, on the same machine in the same run.
 
     Example: hotlap bench peers --json
     """
@@ -94,12 +98,12 @@ def bench_peers(
 @bench_app.command("bridge")
 def bench_bridge(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps to measure.")] = None,
-    target: Annotated[float | None, typer.Option(min=0.0, help="Steps a second that must be met.")] = None,
-    warmup: Annotated[int | None, typer.Option(min=0, help="Steps before, not measured.")] = None,
-    url: Annotated[str | None, typer.Option(help="The bridge; this machine's if not given.")] = None,
+    target: Annotated[float | None, typer.Option(min=0.0, help="Steps per second required.")] = None,
+    warmup: Annotated[int | None, typer.Option(min=0, help="Steps before the measurement.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL of the bridge; default: this machine's.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Steps a second through a running bridge: one car, random actions. Exit code 1 below the target.
+    """Steps per second through a running bridge: one car, random actions. Exit code 1 below the target.
 
     Example: hotlap bench bridge --steps 5000 --target 2000 --json
     """
@@ -111,7 +115,7 @@ def bench_bridge(
         print_json(result)
     else:
         print(
-            f"{result['steps_per_sec']:,.0f} steps/s (asked for: {result['target']:,.0f});"
+            f"{result['steps_per_sec']:,.0f} steps/s (target: {result['target']:,.0f});"
             f" round trip p50 {result['p50_ms']:.3f} ms, p95 {result['p95_ms']:.3f} ms, p99 {result['p99_ms']:.3f} ms"
         )
     if not result["passed"]:

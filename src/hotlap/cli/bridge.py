@@ -1,4 +1,4 @@
-"""`hotlap bridge`: the simulator for programs in any language, over WebSocket."""
+"""`hotlap bridge`: serve the simulator over WebSocket to programs in any language."""
 
 import logging
 import sys
@@ -9,13 +9,14 @@ import typer
 
 def bridge(
     port: Annotated[
-        int | None, typer.Option(help="Port; BRIDGE_PORT, else 9876, if not given; 0 takes any that is free.")
+        int | None, typer.Option(help="Port; if not given, BRIDGE_PORT, else 9876; 0 takes any free port.")
     ] = None,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on, else 127.0.0.1; others need HOTLAP_BRIDGE_TOKEN set.")
+        str | None,
+        typer.Option(help="Address to listen on, 127.0.0.1 if not given; any other needs HOTLAP_BRIDGE_TOKEN set."),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say who connects and what is refused, on stderr.")
+        bool, typer.Option("--verbose", "-v", help="Log connections and refused requests to stderr.")
     ] = False,
 ) -> None:
     """Serve the simulator over WebSocket until Ctrl-C.

@@ -1,33 +1,39 @@
 """`hotlap doctor`: what is installed, what is missing and how to get it."""
 
 import platform
+import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hotlap.cli.output import print_json
 
-# What a missing package would give, and the extra that brings it.
+# What an optional package is for, and how to get it.
 _OPTIONAL = {
-    "envpool": ("a fast LunarLander-v3", "pip install 'hotlap[lunar]'"),
-    "Box2D": ("Gymnasium's LunarLander-v3", "make test sets it up; by hand: pip install swig box2d-py"),
-    "casadi": ("the optimal lap", "pip install 'hotlap[optimal]'"),
-    "numba-cuda": ("simulation on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
-    "ray": ("many machines", "pip install 'hotlap[scale]'"),
+    "envpool": ("a fast LunarLander-v3", "pip install envpool (Linux, Python 3.11 or newer)"),
+    "Box2D": ("Gymnasium's LunarLander-v3", "pip install swig, then pip install 'gymnasium[box2d]'"),
+    "casadi": ("solving the optimal lap of a track", "pip install casadi"),
+    "onnx": ("hotlap export --format onnx", "pip install onnx onnxruntime"),
 }
 _NONE = {
     "gpu": "none found",
     "compiled_code": "none: the cache folder is not writable. Set HOTLAP_CACHE to one that is",
+    "torch_cuda": "none: torch trains on the CPU",
 }
+_CUDA_ADVICE = (
+    "For a CUDA build: pip uninstall torch, then pip install torch --index-url https://download.pytorch.org/whl/cu126 "
+    "(other CUDA versions: https://pytorch.org/get-started)"
+)
 _REQUIRED = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch", "matplotlib", "websocket-client")
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False) -> None:
-    """Say what this installation has, what is missing, and how to get it.
+    """Show what is installed, what is missing and how to get it.
 
     Example: hotlap doctor
     """
@@ -45,6 +51,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
         "platform": f"{sys.platform} {platform.machine()}",
         "threads": default_threads(),
         "gpu": _gpu(),
+        "torch_cuda": _torch_cuda(),
         "compiled_code": str(folder) if folder else None,
         "your_tracks": str(user_folder()),
         "packages": versions,
@@ -55,18 +62,20 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
     for name, value in figures.items():
         if name != "packages":
             print(f"{name:<18} {value if value is not None else _NONE[name]}")
+    if figures["gpu"] and not figures["torch_cuda"]:
+        print(f"{'':<18} {_CUDA_ADVICE}")
     for name, found in versions.items():
         if found:
             print(f"{name:<18} {found}")
         elif name in _OPTIONAL:
-            gives, remedy = _OPTIONAL[name]
-            print(f"{name:<18} missing; it gives {gives}. Get it: {remedy}")
+            purpose, remedy = _OPTIONAL[name]
+            print(f"{name:<18} missing; needed for {purpose}. Get it: {remedy}")
         else:
-            print(f"{name:<18} MISSING: install hotlap again with pip")
+            print(f"{name:<18} MISSING; hotlap needs it. Get it: pip install {name}")
 
 
 def _gpu() -> str | None:
-    """The NVIDIA GPUs by name, if the driver's own tool finds any."""
+    """The names of the NVIDIA GPUs that nvidia-smi lists."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return None
@@ -76,6 +85,16 @@ def _gpu() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return ", ".join(answer.stdout.split("\n")).strip(", ") or None
+
+
+def _torch_cuda() -> str | None:
+    """The CUDA version torch was built for. Read from its version file: importing torch takes seconds."""
+    try:
+        text = Path(str(distribution("torch").locate_file("torch/version.py"))).read_text(encoding="utf-8")
+    except (PackageNotFoundError, OSError):
+        return None
+    found = re.search(r"^cuda\b.*=\s*['\"](.+)['\"]", text, flags=re.MULTILINE)
+    return found[1] if found else None
 
 
 def _version(name: str) -> str | None:

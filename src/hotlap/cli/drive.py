@@ -1,4 +1,4 @@
-"""`hotlap drive`: watch a built-in driver do a few laps, and keep a picture of its line."""
+"""`hotlap drive`: drive a few laps and draw the driven line."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +9,16 @@ from hotlap.cli.output import print_json, progress_bar, seconds, writable
 
 
 def drive(
-    driver: Annotated[str, typer.Argument(help="A built-in driver: casual.")] = "casual",
+    driver: Annotated[
+        str, typer.Argument(help="A run, a model file, or a built-in driver: casual, optimal.")
+    ] = "casual",
     track: Annotated[str, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = "track-01",
-    laps: Annotated[int, typer.Option(min=1, max=1000, help="How many laps.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of whatever is random about the driver.")] = 0,
+    laps: Annotated[int, typer.Option(min=1, max=1000, help="Number of laps.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the driver.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Write a picture of the driven line, coloured by speed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
 ) -> None:
-    """Drive laps from a standing start, print their times, draw the line.
+    """Drive laps from a standing start, print their times and draw the line.
 
     Example: hotlap drive casual --track track-01 --laps 3 --png out/casual.png
     """

@@ -1,4 +1,4 @@
-"""`hotlap evaluate`: let a driver or a trained model show how good it is."""
+"""`hotlap evaluate`: measure a driver or a trained model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,15 +13,15 @@ BUILT_IN = ("casual", "optimal")
 
 def evaluate(
     driver: Annotated[str, typer.Argument(help="A run, a model file, or a built-in driver: casual, optimal.")],
-    track: Annotated[str | None, typer.Option(help="Track id; unless given, the model's own, or track-01.")] = None,
-    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 20,
-    start: Annotated[str, typer.Option(help="Where episodes begin: line or random.")] = "line",
-    seed: Annotated[int, typer.Option(help="Seed of starts and of whatever is random about the driver.")] = 0,
+    track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
+    episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
+    start: Annotated[str, typer.Option(help="Where episodes start: line or random.")] = "line",
+    seed: Annotated[int, typer.Option(help="Seed of the starts and of the driver.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
 ) -> None:
-    """Measure a driver: a standing and a flying lap an episode, times of clean flying laps.
+    """Measure a driver: a standing and a flying lap per episode; times are of clean flying laps.
 
-    A run means its best model. A model of another environment gets its mean return.
+    For a run its best model is used. For a model of another environment the mean return is measured.
 
     Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 100 --start random --json
     """
@@ -34,11 +34,13 @@ def evaluate(
         card = read_model(path).card
         if not card.is_racer:
             if track is not None:
-                raise ConfigError(f"--track: {path} is a model of {card.environment}, which has none. Leave it out.")
+                raise ConfigError(
+                    f"--track: {card.environment}, the environment of {path}, has no tracks. Leave it out."
+                )
             _evaluate_returns(path, episodes, seed, as_json)
             return
         own_track = card.track
-    # An empty name is a name too, and one that is refused.
+    # `--track ''` must be refused, not replaced by the default.
     chosen = own_track or DEFAULT_TRACK if track is None else track
     _evaluate_laps(driver, chosen, episodes, start, seed, as_json)
 
@@ -55,13 +57,13 @@ def _find(driver: str) -> Path:
 def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int, as_json: bool) -> None:
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure
-    from hotlap.optimal.reference import get_reference
+    from hotlap.optimal.reference import find_or_solve_reference
     from hotlap.tracks.registry import load_track
 
     about = load_track(track)
     with progress_bar(f"{driver} on {track}") as progress:
         result = measure(make_driver(driver), track, episodes=episodes, start=start, seed=seed, progress=progress)
-    reference = get_reference(about, lambda text: typer.echo(text, err=True))
+    reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True))
     if reference:
         result = result.against(reference.lap_time_s)
     if as_json:

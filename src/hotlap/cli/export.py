@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.cli.output import writable
-from hotlap.cli.run_monitor import telling
+from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
 from hotlap.errors import ConfigError, ModelError, OutputFileError
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def export(
     model: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run, which means its best model, or a file.")],
     kind: Annotated[str, typer.Option("--format", help="onnx or sb3.")],
-    out: Annotated[Path, typer.Option(help="The file to write; sb3 puts a normalizer's beside it.")],
+    out: Annotated[Path, typer.Option(help="The file to write; sb3 writes a normalizer beside it.")],
 ) -> None:
     """Write a model for other programs: as ONNX, or for plain stable-baselines3.
 
-    ONNX holds all from raw observations to actions in one file. sb3 means a .zip for PPO.load, A2C.load or SAC.load,
-    and a .pkl for VecNormalize.load where observations are normalized.
+    ONNX holds everything from raw observations to actions in one file. sb3 means a .zip for PPO.load, A2C.load or
+    SAC.load, and a .pkl for VecNormalize.load where observations are normalized.
 
     Example: hotlap export results/experiments/ppo_seed42 --format onnx --out out/driver.onnx
     """
@@ -31,12 +31,12 @@ def export(
     if kind not in ("onnx", "sb3"):
         raise ConfigError(f"--format must be onnx or sb3, got {kind!r:.40}.")
     found = read_model(find_model(model))
-    with telling(verbose=False, quiet=False):
+    with log_to_stderr(verbose=False, quiet=False):
         files = _to_onnx(found, out) if kind == "onnx" else _to_sb3(found, out)
     print(f"{found.card.algorithm} model of {found.card.environment}, step {found.card.step:,}")
     for file in files:
         print(f"  {file}")
-    _tell_sight(found.card)
+    _print_racer_settings(found.card)
 
 
 def _to_onnx(model: "ModelFile", out: Path) -> list[Path]:
@@ -44,7 +44,7 @@ def _to_onnx(model: "ModelFile", out: Path) -> list[Path]:
         from hotlap.models.onnx_export import export_onnx
     except ImportError:
         raise ModelError("exporting to ONNX needs onnx. Install it: pip install 'hotlap[export]'.") from None
-    export_onnx(model, _place(out, model.path))
+    export_onnx(model, _check_target(out, model.path))
     return [out]
 
 
@@ -52,65 +52,64 @@ def _to_sb3(model: "ModelFile", out: Path) -> list[Path]:
     from hotlap.models.sb3_exchange import export_sb3, sb3_names
 
     for file in sb3_names(out):
-        _place(file, model.path)
+        _check_target(file, model.path)
     files = export_sb3(model, out)
     typer.echo(
-        "hotlap: these are pickle files, for exchange with stable-baselines3: whoever loads such a file runs what its "
-        "maker put in. Keep the model itself.",
+        "hotlap: these files are pickles, for exchange with stable-baselines3. Loading a pickle can run any code: "
+        "load only those that you trust, and keep the original model.",
         err=True,
     )
     return files
 
 
-def _tell_sight(card: "ModelCard") -> None:
+def _print_racer_settings(card: "ModelCard") -> None:
     if card.is_racer:
-        print(f"  plays with action_repeat {card.action_repeat}, stack {card.stack}, lap_fourier {card.lap_fourier}")
+        print(f"  drives with action_repeat {card.action_repeat}, stack {card.stack}, lap_fourier {card.lap_fourier}")
 
 
-def _place(out: Path, source: Path) -> Path:
-    """Where to write, which must not be what is read."""
+def _check_target(out: Path, source: Path) -> Path:
+    """The file to write, which must not be the file that is read."""
     if writable(out).exists() and source.exists() and out.samefile(source):
-        raise OutputFileError(f"{out}: is the file that is read. Choose another place for what is written.")
+        raise OutputFileError(f"{out}: is the file to read from. Choose another file to write.")
     return out
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE.zip", help="What the `save` of a PPO, A2C or SAC wrote.")],
-    trust_pickle: Annotated[bool, typer.Option("--trust-pickle", help="Yes, I know who made these files.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE.zip", help="A file that PPO.save, A2C.save or SAC.save wrote.")],
+    trust_pickle: Annotated[bool, typer.Option("--trust-pickle", help="I trust the makers of these files.")] = False,
     env: Annotated[str, typer.Option(help="The Gymnasium id of the environment that it was trained in.")] = RACER_ID,
-    vecnormalize: Annotated[Path | None, typer.Option(help="What the `save` of its VecNormalize wrote.")] = None,
-    track: Annotated[str | None, typer.Option(help="The racer: the track it was trained on.")] = None,
-    action_repeat: Annotated[int | None, typer.Option(help="The racer: ticks that one decision lasts.")] = None,
-    stack: Annotated[int | None, typer.Option(help="The racer: observations that it sees at once.")] = None,
-    lap_fourier: Annotated[
-        int | None, typer.Option(help="The racer: waves over the lap that it sees beside them.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The model to write; FILE_hotlap.zip unless given.")] = None,
+    vecnormalize: Annotated[Path | None, typer.Option(help="The file that VecNormalize.save wrote.")] = None,
+    track: Annotated[str | None, typer.Option(help="Racer: the track it was trained on.")] = None,
+    action_repeat: Annotated[int | None, typer.Option(help="Racer: ticks per decision.")] = None,
+    stack: Annotated[int | None, typer.Option(help="Racer: number of stacked observations.")] = None,
+    lap_fourier: Annotated[int | None, typer.Option(help="Racer: number of Fourier features of the lap.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The model to write; by default FILE_hotlap.zip.")] = None,
 ) -> None:
-    """Make one of our models of one that plain stable-baselines3 saved.
+    """Convert a model that plain stable-baselines3 saved.
 
     Example: hotlap import ppo_cartpole.zip --trust-pickle --env CartPole-v1
     """
     if not trust_pickle:
         raise ModelError(
-            f"{file}: a model of stable-baselines3 is a pickle, and unpickling runs whatever code its maker put in. If "
-            "you trust where it comes from, say so: --trust-pickle."
+            f"{file}: a model of stable-baselines3 is a pickle, and loading a pickle can run any code. "
+            "If you trust its maker, add --trust-pickle."
         )
-    asked = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
-    seen: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    target = _place(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
+    given = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
+    racer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    target = _check_target(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
     if track is not None:
         from hotlap.tracks.registry import load_track
 
         load_track(track)
-    from hotlap.models.sb3_exchange import read_sb3, write_model
+    from hotlap.models.model_file import write_model
+    from hotlap.models.sb3_exchange import read_sb3
 
-    with telling(verbose=False, quiet=False):
-        model = read_sb3(file, env, vecnormalize=vecnormalize, seen=seen)
+    with log_to_stderr(verbose=False, quiet=False):
+        model = read_sb3(file, env, vecnormalize=vecnormalize, racer=racer)
         write_model(target, model)
     card = model.card
     print(f"{card.algorithm} model of {card.environment}, step {card.step:,}: {target}")
     if card.is_racer:
-        print(f"  sees and does what a driver of ours does: taken to be of physics {card.physics}")
-    _tell_sight(card)
-    print(f"  judge it: hotlap evaluate {target}")
+        print(f"  its spaces are the racer's, so it is taken to be trained with physics {card.physics}")
+    _print_racer_settings(card)
+    print(f"  evaluate it: hotlap evaluate {target}")

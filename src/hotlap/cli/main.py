@@ -1,4 +1,4 @@
-"""The `hotlap` command: its verbs, and how errors become one line and an exit code."""
+"""The `hotlap` command: its subcommands, and how errors become one line and an exit code."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ from hotlap.errors import HotlapError
 EXIT_COULD_NOT_RUN = 2
 EXIT_INTERRUPTED = 130
 
-# Typer brings click, as a package or inside itself; its errors are found through the one that Typer shows.
+# Some versions of Typer bundle click. Its base error is found through the one that Typer exports.
 _CLI_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
@@ -34,8 +34,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(is_asked: bool) -> None:
-    if is_asked:
+def _show_version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"hotlap {__version__}")
         raise typer.Exit
 
@@ -43,10 +43,10 @@ def _show_version(is_asked: bool) -> None:
 @app.callback()
 def _hotlap(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Teach a car to race, and know how good it is."""
+    """Train a car to race and measure how good it is."""
 
 
 app.command()(train)
@@ -64,39 +64,39 @@ app.add_typer(bench_app, name="bench")
 
 
 def main() -> NoReturn:
-    """Run the command line; every error a user can cause ends in one line on stderr."""
+    """Run the command line. Every error a user can cause ends in one line on stderr."""
     try:
         result = app(prog_name="hotlap", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
     except HotlapError as error:
-        code = _say(str(error))
+        code = _report(str(error))
     except _CLI_ERROR as error:
-        code = _refuse(error)
+        code = _report_usage(error)
     except (typer.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
     except typer.Exit as stop:
         code = stop.exit_code
     except BrokenPipeError:
-        code = _leave_pipe()
+        code = _close_pipe()
     except SystemExit as stop:
-        # Click ends the program itself, with code 1, when the pipe breaks under a command.
+        # Click exits with code 1 when the pipe breaks during a command.
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
-        code = _leave_pipe()
+        code = _close_pipe()
     except MemoryError:
-        code = _say("out of memory. Ask for fewer cars or episodes.")
+        code = _report("out of memory. Use fewer cars or episodes.")
     sys.exit(code)
 
 
-def _leave_pipe() -> int:
-    """The reader went away (`hotlap … | head`): that is no error, but what is left in the buffer has nowhere to go."""
+def _close_pipe() -> int:
+    """The reader closed the pipe (`hotlap … | head`), which is not an error. Discard the rest of the output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
-def _refuse(error: Exception) -> int:
-    """Bad arguments in one line; a bare command shows its help."""
+def _report_usage(error: Exception) -> int:
+    """Report bad arguments in one line; a command without arguments shows its help."""
     message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)
@@ -104,10 +104,10 @@ def _refuse(error: Exception) -> int:
     if not message.rstrip().endswith((".", "?", "!")):
         message += "."
     context = getattr(error, "ctx", None)
-    return _say(f"{message} Try '{context.command_path if context else 'hotlap'} --help'.")
+    return _report(f"{message} Try '{context.command_path if context else 'hotlap'} --help'.")
 
 
-def _say(message: str) -> int:
-    """One line on stderr; returns the exit code that goes with it."""
+def _report(message: str) -> int:
+    """Print one line on stderr and return the exit code."""
     typer.echo("hotlap: " + " ".join(message.split()), err=True)
     return EXIT_COULD_NOT_RUN

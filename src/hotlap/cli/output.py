@@ -1,4 +1,4 @@
-"""How commands talk: figures as JSON on the last line of stdout, progress and pictures' places on stderr."""
+"""Output of the commands: JSON on the last line of stdout, progress on stderr, and checks of output files."""
 
 import json
 import math
@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.errors import OutputFileError
+from hotlap.reports.formatting import percent, seconds
+
+__all__ = ["percent", "print_json", "progress_bar", "seconds", "writable"]
 
 
 def print_json(figures: Mapping[str, Any]) -> None:
-    """One JSON object on one line; a figure that is not a number is null."""
+    """Print one JSON object on one line; NaN and infinity become null."""
     print(json.dumps(_plain(figures), allow_nan=False), flush=True)
 
 
@@ -29,7 +32,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
-    """A bar on stderr for a share from 0 to 1; silent where stderr is no terminal."""
+    """A progress bar on stderr for a fraction from 0 to 1; nothing if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -42,27 +45,17 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
     )
     with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as progress:
         task = progress.add_task(title, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
-
-
-def seconds(value: float | None) -> str:
-    """A time for people: 31.42 s, or a dash."""
-    return "-" if value is None else f"{value:.2f} s"
-
-
-def percent(value: float | None) -> str:
-    """A share for people: 97 %, or a dash."""
-    return "-" if value is None else f"{100.0 * value:.0f} %"
+        yield lambda fraction: progress.update(task, completed=fraction)
 
 
 def writable(path: Path) -> Path:
-    """`path`, its folder made, or a clear refusal."""
+    """Check that `path` can be written and make its folder; returns `path`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputFileError(f"{path.parent}: cannot be made ({error.strerror}). Choose another place.") from None
+        raise OutputFileError(f"{path.parent}: cannot be made ({error.strerror}). Choose another path.") from None
     if path.is_dir():
         raise OutputFileError(f"{path}: is a folder. Name a file.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OutputFileError(f"{path}: may not be written. Choose another place.")
+        raise OutputFileError(f"{path}: no permission to write. Choose another path.")
     return path

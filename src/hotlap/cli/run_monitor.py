@@ -1,4 +1,4 @@
-"""How a command follows a run: its progress, what it and its libraries have to say, and the signals that stop it."""
+"""What the commands share while training: status lines, log messages, progress and stop signals."""
 
 import contextlib
 import logging
@@ -19,22 +19,21 @@ if TYPE_CHECKING:
     from hotlap.training.callbacks.progress import OnProgress, TrainingProgress
     from hotlap.training.trainer import Trainer
 
-STDERR = 2  # its descriptor
-# Where there is no terminal to draw a bar on, a line now and then.
-LINE_INTERVAL_S = 10.0
-# What libraries put into their warnings to colour them.
+STDERR = 2  # file descriptor
+LINE_INTERVAL_S = 10.0  # between progress lines, where stderr is not a terminal
+# Terminal colours in the warnings of libraries.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _log = logging.getLogger(__name__)
 
 
-def say(text: str, quiet: bool) -> None:
-    """A line on stderr, unless nothing but errors is wanted."""
+def print_status(text: str, quiet: bool) -> None:
+    """Print a line on stderr, unless only errors are wanted."""
     if not quiet:
         typer.echo(text, err=True)
 
 
-class _Lines(logging.Handler):
-    """What is logged goes to stderr, a line each."""
+class _LineHandler(logging.Handler):
+    """Prints each log record as one line on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
@@ -42,14 +41,14 @@ class _Lines(logging.Handler):
 
 
 @contextlib.contextmanager
-def telling(verbose: bool, quiet: bool) -> Iterator[None]:
-    """Pass on what the run, and the libraries under it, have to say."""
-    logger, handler = logging.getLogger("hotlap"), _Lines()
+def log_to_stderr(verbose: bool, quiet: bool) -> Iterator[None]:
+    """Print log messages, and the warnings of libraries, on stderr."""
+    logger, handler = logging.getLogger("hotlap"), _LineHandler()
     before = logger.level
     logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
     logger.addHandler(handler)
 
-    def log_warning(message: Warning | str, *about: Any, **more: Any) -> None:
+    def log_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         _log.warning("%s", _COLOURS.sub("", str(message)))
 
     try:
@@ -63,57 +62,57 @@ def telling(verbose: bool, quiet: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stop_signals(trainer: "Trainer", quiet: bool) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) saves and stops, the second stops at once."""
+    """Save and stop at the first Ctrl-C (or SIGTERM); stop immediately at the second."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def give_back() -> None:
+    def restore_handlers() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
     def stop(number: int, frame: Any) -> None:
-        give_back()
+        restore_handlers()
         trainer.stop()
         if not quiet:
-            # Not through Python's streams: the signal may have come in the middle of a write to them.
-            os.write(STDERR, b"\nstopping: saving first. Once more stops at once.\n")
+            # Not through Python's streams: the signal may have interrupted a write to them.
+            os.write(STDERR, b"\nStopping: saving first. Press Ctrl-C again to stop immediately.\n")
 
     for number in before:
         signal.signal(number, stop)
     try:
         yield
     finally:
-        give_back()
+        restore_handlers()
 
 
 @contextlib.contextmanager
 def show_progress(quiet: bool) -> Iterator["OnProgress | None"]:
-    """A bar on a terminal, lines elsewhere."""
+    """Show a bar on a terminal, and lines elsewhere."""
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _bar() as show:
+        with _progress_bar() as show:
             yield show
     else:
         yield _progress_lines()
 
 
 def _progress_lines() -> "OnProgress":
-    """A line on stderr now and then, and one at the end."""
-    said_s, said_step = -LINE_INTERVAL_S, -1
+    """Print a line on stderr at intervals, and one at the end."""
+    last_s, last_step = -LINE_INTERVAL_S, -1
 
     def show(progress: "TrainingProgress") -> None:
-        nonlocal said_s, said_step
+        nonlocal last_s, last_step
         now_s = time.monotonic()
-        is_end = progress.step >= progress.total and progress.step != said_step
-        if is_end or now_s - said_s >= LINE_INTERVAL_S:
-            said_s, said_step = now_s, progress.step
+        is_end = progress.step >= progress.total and progress.step != last_step
+        if is_end or now_s - last_s >= LINE_INTERVAL_S:
+            last_s, last_step = now_s, progress.step
             typer.echo(f"{progress.step}/{progress.total} steps  {_figures(progress)}", err=True)
 
     return show
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator["OnProgress"]:
+def _progress_bar() -> Iterator["OnProgress"]:
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

@@ -15,7 +15,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last 
 
 @tracks_app.command("list")
 def list_tracks(
-    split: Annotated[bool, typer.Option("--split", help="List the 125 tracks of the frozen split, too.")] = False,
+    split: Annotated[bool, typer.Option("--split", help="Also list the 125 tracks of the frozen split.")] = False,
     as_json: Json = False,
 ) -> None:
     """List all tracks.
@@ -40,11 +40,11 @@ def list_tracks(
 @tracks_app.command("show")
 def show_track(
     track_id: Annotated[str, typer.Argument(metavar="ID", help="Track id.")],
-    png: Annotated[Path | None, typer.Option(help="Write a picture of the track.")] = None,
-    with_line: Annotated[bool, typer.Option("--optimal", help="Draw the optimal line into it.")] = False,
+    png: Annotated[Path | None, typer.Option(help="Write a map of the track.")] = None,
+    with_line: Annotated[bool, typer.Option("--optimal", help="Draw the optimal line on the map.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a track's figures, and draw it.
+    """Show a track's key figures, or draw its map.
 
     Example: hotlap tracks show track-01 --png track-01.png --optimal
     """
@@ -53,16 +53,16 @@ def show_track(
 
     track = load_track(track_id)
     reference = find_reference(track)
-    place = writable(png) if png else None
+    png_path = writable(png) if png else None
     if with_line and reference is None:
-        raise OptimalError(f"{track_id}: its optimal lap is not known yet. Solve it: hotlap optimal {track_id}")
-    if place:
+        raise OptimalError(f"{track_id}: its optimal lap was not solved yet. Solve it: hotlap optimal {track_id}")
+    if png_path:
         from hotlap.tracks.track_map import draw_track
 
         line = reference.raceline if reference and with_line else None
         draw_track(
             track.nodes,
-            place,
+            png_path,
             title=track.name,
             subtitle=f"{track.nodes.length_m:,.0f} m · {track.character}",
             raceline=(line.x_m, line.y_m, line.vx_mps) if line else None,
@@ -78,7 +78,7 @@ def show_track(
         "max_width_m": float((track.nodes.road_left_m + track.nodes.road_right_m).max()),
         "medals_sec": dict(track.medals_s) or None,
         "optimal_lap_time_sec": reference.lap_time_s if reference else None,
-        "png": str(place) if place else None,
+        "png": str(png_path) if png_path else None,
     }
     if as_json:
         print_json(figures)
@@ -92,20 +92,20 @@ def show_track(
         print("  medals: " + ", ".join(f"{name} {time_s:.2f} s" for name, time_s in track.medals_s.items()))
     if reference:
         print(f"  optimal lap: {reference.lap_time_s:.2f} s")
-    if place:
-        print(f"picture: {place}")
+    if png_path:
+        print(f"picture: {png_path}")
 
 
 @tracks_app.command("import")
 def import_track(
     file: Annotated[Path, typer.Argument(help="Centreline CSV: x, y, width right, width left (metres).")],
-    track_id: Annotated[str, typer.Option("--id", help="Id to keep it under.")],
-    reverse: Annotated[bool, typer.Option(help="Drive it the other way round.")] = False,
-    width: Annotated[float | None, typer.Option(help="Give the road this total width (m) everywhere.")] = None,
-    start: Annotated[float, typer.Option(help="Move the start line forward by so many metres.")] = 0.0,
+    track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
+    reverse: Annotated[bool, typer.Option(help="Reverse the driving direction.")] = False,
+    width: Annotated[float | None, typer.Option(help="Constant total road width (m).")] = None,
+    start: Annotated[float, typer.Option(help="Move the start line forward by this many metres.")] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Import a track file; it is checked, resampled smoothly and kept in your own tracks.
+    """Import a track file: check it, resample it smoothly and save it among your own tracks.
 
     Example: hotlap tracks import Monza.csv --id monza
     """
@@ -119,11 +119,11 @@ def import_track(
 
 @tracks_app.command("generate")
 def generate_track(
-    seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same track on every machine.")],
-    track_id: Annotated[str, typer.Option("--id", help="Id to keep it under.")],
+    seed: Annotated[int, typer.Option(help="Seed; a seed gives the same track on every machine.")],
+    track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
     as_json: Json = False,
 ) -> None:
-    """Make up a track from a seed.
+    """Generate a track from a seed.
 
     Example: hotlap tracks generate --seed 7 --id my-track
     """
@@ -138,5 +138,5 @@ def _report(length_m: float, track_id: str, path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"id": track_id, "length_m": length_m, "file": str(path)})
         return
-    print(f"{track_id}: {length_m:,.0f} m, kept in {path}")
+    print(f"{track_id}: {length_m:,.0f} m, saved as {path}")
     print(f"see it: hotlap tracks show {track_id} --png {track_id}.png")

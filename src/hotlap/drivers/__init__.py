@@ -1,1 +1,1 @@
-"""Drivers: anything that looks at the cars of a fleet and says what they do next."""
+"""Drivers: they choose the actions of every car of a fleet."""

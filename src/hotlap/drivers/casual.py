@@ -1,8 +1,8 @@
-"""A stand-in for a casual human: the yardstick for "faster than a casual human".
+"""`CasualDriver`: a model of a casual human driver, the baseline for "faster than a casual human".
 
-It is a model, not a recording of people. It sees the world a quarter of a second late, steers towards a point of the
-centreline ahead (pure pursuit), aims at speeds that use about 70 % of the grip, brakes early, and its hands and
-feet tremble. It knows no racing line. `docs/casual-driver.md` says what that leaves out.
+It is not a recording of people. It reacts a quarter of a second late, steers towards a point of the centreline ahead
+(pure pursuit), aims at speeds that use about 70 % of the grip, brakes early, and its controls have noise. It uses no
+racing line. `docs/casual-driver.md` describes its limits.
 """
 
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CasualHabits:
-    """How the casual driver drives."""
+    """The parameters of the casual driver."""
 
     reaction_s: float = 0.25
     grip_share: float = 0.70
     look_ahead_m: float = 7.0
     look_ahead_s: float = 0.80
-    brake_early_s: float = 0.40  # how far ahead the speed to come is looked up
-    understeer_s2pm: float = 0.0012  # extra steering per squared speed, learned by feel
+    brake_early_s: float = 0.40  # how far ahead it looks for a lower target speed
+    understeer_s2pm: float = 0.0012  # extra steering per squared speed
     throttle_per_mps: float = 0.35
     brake_per_mps: float = 0.15
-    hardest_brake: float = 0.60
+    max_brake: float = 0.60
     throttle_lift_per_steer: float = 0.5
-    steer_tremble: float = 0.03
-    pedal_tremble: float = 0.05
-    tremble_s: float = 0.30  # how long a twitch lasts
+    steer_noise: float = 0.03
+    pedal_noise: float = 0.05
+    noise_s: float = 0.30  # correlation time of the noise
 
 
 class CasualDriver:
-    """Drives every car of a fleet like somebody who drove such a car a few times."""
+    """Drives every car of a fleet as a person might who has driven such a car a few times."""
 
     name = "casual"
 
@@ -46,7 +46,7 @@ class CasualDriver:
         self._car = CarParameters()
 
     def begin(self, fleet: Fleet, seed: int) -> None:
-        """Learn the tracks' target speeds and forget what was seen before."""
+        """Compute the tracks' target speeds and clear the memory."""
         self._fleet = fleet
         tracks = fleet.tracks
         counts = np.array([track.nodes.num_nodes for track in tracks])
@@ -62,35 +62,34 @@ class CasualDriver:
             ]
         )
         delay = round(self.habits.reaction_s * TICKS_PER_SECOND)
-        seen = self._look()
-        self._memory = [seen] * (delay + 1)
-        self._now = 0
-        self._tremble = Tremble(fleet.num_cars, seed, self.habits.tremble_s)
+        self._history = [self._observe()] * (delay + 1)  # a ring buffer
+        self._next = 0
+        self._noise = SmoothNoise(fleet.num_cars, seed, self.habits.noise_s)
 
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What the hands and feet do now about what the eyes saw a quarter of a second ago."""
-        self._memory[self._now] = self._look()
-        self._now = (self._now + 1) % len(self._memory)
-        x_m, y_m, yaw_rad, speed_mps, arc_m = self._extrapolate(*self._memory[self._now])
-        twitch = self._tremble.next()
-        steer = self._steering(x_m, y_m, yaw_rad, speed_mps, arc_m) + self.habits.steer_tremble * twitch[:, 0]
+        """Actions from the state of the cars one reaction time ago."""
+        self._history[self._next] = self._observe()
+        self._next = (self._next + 1) % len(self._history)
+        x_m, y_m, yaw_rad, speed_mps, arc_m = self._extrapolate(*self._history[self._next])
+        noise = self._noise.next()
+        steer = self._steering(x_m, y_m, yaw_rad, speed_mps, arc_m) + self.habits.steer_noise * noise[:, 0]
         target_mps = self._target(arc_m, speed_mps)
         error_mps = target_mps - speed_mps
-        throttle = error_mps * self.habits.throttle_per_mps + self.habits.pedal_tremble * twitch[:, 1]
-        brake = -error_mps * self.habits.brake_per_mps + self.habits.pedal_tremble * twitch[:, 1]
+        throttle = error_mps * self.habits.throttle_per_mps + self.habits.pedal_noise * noise[:, 1]
+        brake = -error_mps * self.habits.brake_per_mps + self.habits.pedal_noise * noise[:, 1]
         lift = 1.0 - self.habits.throttle_lift_per_steer * np.minimum(np.abs(steer), 1.0)
         action = np.stack(
             [
                 np.clip(steer, -1.0, 1.0),
                 np.where(error_mps > 0.0, np.clip(throttle, 0.0, lift), 0.0),
-                np.where(error_mps < -0.5, np.clip(brake, 0.0, self.habits.hardest_brake), 0.0),
+                np.where(error_mps < -0.5, np.clip(brake, 0.0, self.habits.max_brake), 0.0),
             ],
             axis=1,
         )
         return action.astype(np.float32)
 
-    def _look(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
-        """Position, heading, speed, yaw rate and place on the lap of every car, as they are now."""
+    def _observe(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+        """Position, heading, speed, yaw rate and arc length of every car."""
         states = self._fleet.states
         speed_mps = np.hypot(states["forward_mps"].astype(np.float64), states["left_mps"])
         return (
@@ -105,28 +104,28 @@ class CasualDriver:
     def _extrapolate(
         self, x_m: Floats, y_m: Floats, yaw_rad: Floats, speed_mps: Floats, yaw_radps: Floats, arc_m: Floats
     ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Where the car must be by now if it went on as it was seen: people drive ahead of what they see."""
-        late_s = self.habits.reaction_s
-        middle_rad = yaw_rad + 0.5 * late_s * yaw_radps
-        way_m = late_s * speed_mps
+        """The state one reaction time later at constant speed and yaw rate: people anticipate."""
+        delay_s = self.habits.reaction_s
+        middle_rad = yaw_rad + 0.5 * delay_s * yaw_radps
+        distance_m = delay_s * speed_mps
         return (
-            x_m + way_m * np.cos(middle_rad),
-            y_m + way_m * np.sin(middle_rad),
-            yaw_rad + late_s * yaw_radps,
+            x_m + distance_m * np.cos(middle_rad),
+            y_m + distance_m * np.sin(middle_rad),
+            yaw_rad + delay_s * yaw_radps,
             speed_mps,
-            arc_m + way_m,
+            arc_m + distance_m,
         )
 
     def _node(self, arc_m: Floats) -> NDArray[np.int64]:
-        """Index of the node at an arc length of each car's track."""
+        """Index of the node at this arc length of each car's track."""
         node: NDArray[np.int64] = self._first + (arc_m / self._step_m).astype(np.int64) % self._count
         return node
 
     def _target(self, arc_m: Floats, speed_mps: Floats) -> Floats:
-        """The lowest of the speeds that suit the road between here and a little ahead."""
-        shares = np.linspace(0.0, self.habits.brake_early_s, 4)
+        """The lowest target speed between here and `brake_early_s` ahead."""
+        ahead_s = np.linspace(0.0, self.habits.brake_early_s, 4)
         target_mps: Floats = np.minimum.reduce(
-            [self._target_mps[self._node(arc_m + share * speed_mps)] for share in shares]
+            [self._target_mps[self._node(arc_m + time_s * speed_mps)] for time_s in ahead_s]
         )
         return target_mps
 
@@ -143,10 +142,10 @@ class CasualDriver:
         return steer
 
 
-class Tremble:
-    """Smooth noise of unit size, two channels a car; car i's noise depends on the seed and i alone."""
+class SmoothNoise:
+    """Smooth noise of unit variance, two channels per car; car i's noise depends only on the seed and i."""
 
-    BLOCK_TICKS = 60  # drawn at once; the numbers are the same whatever it is
+    BLOCK_TICKS = 60  # drawn at once; it does not change the numbers
 
     def __init__(self, num_cars: int, seed: int, memory_s: float) -> None:
         self._generators = [np.random.default_rng([seed % 2**64, car]) for car in range(num_cars)]

@@ -1,4 +1,4 @@
-"""What a driver is, and how to get one by its name."""
+"""The `Driver` protocol, and drivers by name."""
 
 from typing import Protocol
 
@@ -10,19 +10,19 @@ from hotlap.errors import DriverError, InputFileError
 
 
 class Driver(Protocol):
-    """Drives every car of a fleet. `begin` is called after the cars were reset, `act` once a tick."""
+    """Drives every car of a fleet. `begin` is called after a reset of the cars, `act` once per tick."""
 
     name: str
 
     def begin(self, fleet: Fleet, seed: int) -> None:
-        """Take the wheel of `fleet`'s cars; whatever is random about the driver comes from `seed`."""
+        """Prepare to drive `fleet`; all randomness of the driver comes from `seed`."""
 
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Actions (num_cars, 3) for observations (num_cars, 14)."""
 
 
 def make_driver(name: str) -> Driver:
-    """The built-in driver of this name, or the one learned by a run or in a model file."""
+    """The built-in driver of this name, or the learned driver of a run or a model file."""
     if name == "casual":
         from hotlap.drivers.casual import CasualDriver
 
@@ -39,7 +39,7 @@ def make_driver(name: str) -> Driver:
         path = find_model(name)
     except InputFileError as error:
         raise DriverError(f"driver {error} Built in: casual, optimal.") from None
-    # What is wrong with the file comes before the learning library, which takes seconds to load.
+    # Errors of the file are raised before PyTorch is imported, which takes seconds.
     model = read_model(path)
     from hotlap.drivers.learned import LearnedDriver
 

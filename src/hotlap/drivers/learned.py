@@ -1,4 +1,4 @@
-"""The driver that races with a model of the racer."""
+"""`LearnedDriver`: drives a fleet with a trained model of the racer."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,32 +14,34 @@ Obs = NDArray[np.float32]
 
 
 class LearnedDriver:
-    """Drives a fleet with a model of the racer, with the action repeat and stacking it was trained with."""
+    """Drives a fleet with a trained model, with the action repeat and observation stack it was trained with."""
 
     def __init__(self, policy: LearnedPolicy, card: ModelCard, name: str) -> None:
         self.name = name
         self._policy = policy
-        self._repeat, self._depth, self._waves = card.action_repeat, card.stack, card.lap_fourier
+        self._repeat, self._depth, self._lap_fourier = card.action_repeat, card.stack, card.lap_fourier
 
     @classmethod
     def from_file(cls, model: ModelFile) -> "LearnedDriver":
-        """The driver in a model file."""
+        """The driver of a model file."""
         if not model.card.is_racer:
-            raise DriverError(f"{model.path}: is a model of {model.card.environment}; it cannot drive a car.")
+            raise DriverError(
+                f"{model.path}: is a model of {model.card.environment}; it cannot drive. Use a racer model."
+            )
         policy = LearnedPolicy.from_file(
             model, stacked_observation_space(model.card.stack, model.card.lap_fourier), action_space()
         )
         return cls(policy, model.card, model.path.stem)
 
     def begin(self, fleet: Fleet, seed: int) -> None:
-        """Forget what was seen before; a learned driver has nothing random about it."""
+        """Clear the observation stack; a learned driver is deterministic, so the seed is not used."""
         obs = fleet.batch.obs
-        self._stack = ObservationStack(fleet.num_cars, self._depth, obs.shape[1], self._waves)
+        self._stack = ObservationStack(fleet.num_cars, self._depth, obs.shape[1], self._lap_fourier)
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
         self._tick = 0
 
     def act(self, obs: Obs) -> NDArray[np.float32]:
-        """A fresh decision each `action_repeat` ticks, held in between."""
+        """A new action every `action_repeat` ticks, held in between."""
         if self._tick % self._repeat == 0:
             if self._tick == 0:
                 self._stack.begin(obs)

@@ -1,4 +1,4 @@
-"""N cars in the compiled world: what the single and the batched environment share."""
+"""`Fleet`: N cars in the compiled simulator, on which the single and the batched environment are built."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -19,12 +19,12 @@ from hotlap.tracks.registry import Track, load_track
 FleetState = dict[str, NDArray[Any]]
 
 MAX_CARS = 1 << 20
-MAX_REPEAT = 60  # a second with one action
-# Waking a thread costs as much as stepping some dozens of cars.
-CARS_WORTH_A_THREAD = 64
+MAX_REPEAT = 60  # ticks: one second with one action
+# Waking a thread costs about as much as stepping some dozens of cars.
+MIN_CARS_PER_THREAD = 64
 
-# No car ever has more than this in a column, on any track; what has was not saved by us and would drive into NaN.
-LARGEST = {
+# The largest magnitude a saved state may have in a column. No real car reaches it; larger values would lead to NaN.
+MAX_MAGNITUDES = {
     "x_m": 1e6,
     "y_m": 1e6,
     "yaw_rad": 10.0,
@@ -46,23 +46,23 @@ _INT_COLUMNS = tuple(name for name in STATE_DTYPE.names or () if STATE_DTYPE[nam
 
 @lru_cache(maxsize=64)
 def ribbons_of(tracks: tuple[Track, ...]) -> Ribbons:
-    """The tracks as the simulator reads them; built once, shared by every fleet on the same tracks."""
+    """The tracks as the simulator's arrays; cached, so that fleets on the same tracks share them."""
     return pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
 
 
-def suited_engine(num_cars: int) -> CpuEngine:
-    """An engine with the number of threads that suits so many cars: one a core, fewer where there is little to do."""
-    return CpuEngine(min(default_threads(), max(1, num_cars // CARS_WORTH_A_THREAD)))
+def make_engine(num_cars: int) -> CpuEngine:
+    """An engine with one thread per core, or fewer if there are too few cars to keep them busy."""
+    return CpuEngine(min(default_threads(), max(1, num_cars // MIN_CARS_PER_THREAD)))
 
 
 def check_repeat(repeat: object) -> None:
-    """Refuse a number of ticks that one action cannot be held for."""
+    """Raise ConfigError unless `repeat` is a valid number of ticks for one action."""
     if type(repeat) is not int or not 1 <= repeat <= MAX_REPEAT:
         raise ConfigError(f"action repeat must be a whole number of ticks from 1 to {MAX_REPEAT}, got {repeat!r:.40}.")
 
 
 class Fleet:
-    """Cars, tracks and rules, and the calls that move them. Car i drives track i modulo the number of tracks."""
+    """Cars, tracks and rules in one engine. Car i drives track i modulo the number of tracks."""
 
     def __init__(self, track_ids: Sequence[str], settings: RacerSettings, num_cars: int, engine: Engine) -> None:
         if not track_ids:
@@ -73,8 +73,8 @@ class Fleet:
         self._engine = engine
         self.batch = engine.make_batch(num_cars)
         self.batch.states["track"] = np.arange(num_cars) % len(self.tracks)
-        self._setting = Setting(ribbons_of(self.tracks), car_record(), settings.rules())
-        self._everyone = np.ones(num_cars, np.bool_)
+        self.setting = Setting(ribbons_of(self.tracks), car_record(), settings.rules())
+        self._all_cars = np.ones(num_cars, np.bool_)
 
     @property
     def states(self) -> NDArray[np.void]:
@@ -84,49 +84,49 @@ class Fleet:
     @property
     def top_speed_mps(self) -> float:
         """The car's top speed."""
-        return float(self._setting.cars["top_speed_mps"][0])
+        return float(self.setting.cars["top_speed_mps"][0])
 
     def seed(self, seeds: NDArray[np.uint64]) -> None:
-        """Give every car its seed; its episodes count from zero again."""
+        """Set every car's seed and restart its episode count at zero."""
         self.states["seed"] = seeds
         self.states["episode"] = 0
 
     def next_episode(self) -> None:
-        """Move every car on to its next episode's random numbers."""
-        # Not kept as a view between calls: in a copy of the fleet it would be an array of its own.
+        """Advance every car to the random numbers of its next episode."""
+        # The view is not kept between calls: in a copy of the fleet it would point to a different array.
         episodes = self.states["episode"]
         episodes += 1
 
     def reset(self, start: str | None = None, mask: NDArray[np.bool_] | None = None) -> None:
-        """Begin an episode for the cars in `mask` (all); `start` overrides the settings for this time."""
-        setting = self._setting
+        """Begin an episode for the cars in `mask` (default: all); `start` overrides the settings once."""
+        setting = self.setting
         if start is not None:
             rules = setting.rules.copy()
             rules["start"] = start_code(start)
             setting = setting._replace(rules=rules)
-        self._engine.reset(self._everyone if mask is None else mask, setting, self.batch)
+        self._engine.reset(self._all_cars if mask is None else mask, setting, self.batch)
 
     def step(self, actions: NDArray[np.float32], autoreset: bool, repeat: int = 1) -> None:
-        """Up to `repeat` ticks for every car with one action, told as one step; the results are in `batch`.
+        """One step of up to `repeat` ticks with one action per car; the results are in `batch`.
 
-        Rewards and their terms are summed over the ticks, and a car stops at the tick its episode ends.
+        Rewards and their terms are summed over the ticks. A car stops at the tick on which its episode ends.
         """
         if repeat != 1:
             check_repeat(repeat)
-        bad = self._engine.step(actions, self._setting, self.batch, autoreset=autoreset, repeat=repeat)
+        bad = self._engine.step(actions, self.setting, self.batch, autoreset=autoreset, repeat=repeat)
         if bad != ALL_FINE:
             raise ActionError(f"action of car {bad} must be finite, got {actions[bad].tolist()}; nothing moved.")
 
     def get_state(self) -> FleetState:
-        """A copy of everything the world needs to go on bit for bit: one array per column."""
+        """A copy of the complete state, one array per column; `set_state` continues from it bit-identically."""
         return {name: self.states[name].copy() for name in STATE_DTYPE.names or ()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`; refused, with nothing changed, if it does not fit these cars and tracks."""
+        """Continue from `state`; StateError, with nothing changed, if it does not fit these cars and tracks."""
         loaded = np.zeros(self.num_cars, STATE_DTYPE)
         names = STATE_DTYPE.names or ()
         if not isinstance(state, Mapping) or set(state) != set(names):
-            raise StateError("state: its columns are not this version's. Save it again with get_state().")
+            raise StateError("state: its columns are not those of this version. Save it again with get_state().")
         for name in names:
             column = np.asarray(state[name])
             if column.shape != (self.num_cars,) or column.dtype != STATE_DTYPE[name]:
@@ -134,21 +134,23 @@ class Fleet:
                     f"state: column {name!r} must be {STATE_DTYPE[name]} of shape {(self.num_cars,)}, "
                     f"got {column.dtype} of shape {column.shape}."
                 )
-            if name in LARGEST and not (np.abs(column) <= LARGEST[name]).all():
-                raise StateError(f"state: column {name!r} must be finite and at most {LARGEST[name]:g} in size.")
+            if name in MAX_MAGNITUDES and not (np.abs(column) <= MAX_MAGNITUDES[name]).all():
+                raise StateError(
+                    f"state: column {name!r} must be finite and at most {MAX_MAGNITUDES[name]:g} in magnitude."
+                )
             loaded[name] = column
         self._check_ranges(loaded)
         self.states[:] = loaded
-        self._engine.observe(self._setting, self.batch)
+        self._engine.observe(self.setting, self.batch)
 
     def _check_ranges(self, loaded: NDArray[np.void]) -> None:
-        """Indices out of range would make compiled code read foreign memory."""
+        """Check all indices: compiled code would read outside its arrays with an index out of range."""
         for name in _INT_COLUMNS:
             if (loaded[name] < 0).any():
                 raise StateError(f"state: column {name!r} must not be negative.")
         if (loaded["track"] >= len(self.tracks)).any():
-            raise StateError(f"state: it was saved on more tracks than the {len(self.tracks)} here.")
-        if (loaded["node"] >= self._setting.ribbons.tracks["num_nodes"][loaded["track"]]).any():
+            raise StateError(f"state: it was saved with more tracks than the {len(self.tracks)} of this fleet.")
+        if (loaded["node"] >= self.setting.ribbons.tracks["num_nodes"][loaded["track"]]).any():
             raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
-        if (loaded["next_gate"] >= self._setting.rules["num_gates"][0]).any():
-            raise StateError("state: a car waits for a gate that does not exist here.")
+        if (loaded["next_gate"] >= self.setting.rules["num_gates"][0]).any():
+            raise StateError("state: column 'next_gate' must be less than the number of gates.")

@@ -1,4 +1,4 @@
-"""Gymnasium's registry: environments found and made by their id, with everything that can go wrong said in one line."""
+"""Find and make environments by their Gymnasium id; every failure becomes a one-line error."""
 
 import difflib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _SIMPLE_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.Mult
 
 
 def make_env(env_id: str, env_args: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    """`gymnasium.make`, with everything that can go wrong said in one line."""
+    """`gymnasium.make`, with spaces checked and every failure as a one-line error."""
     try:
         env: gym.Env[Any, Any] = gym.make(env_id, **env_args)
     except HotlapError:
@@ -23,8 +23,8 @@ def make_env(env_id: str, env_args: Mapping[str, Any]) -> gym.Env[Any, Any]:
     except (gym.error.DependencyNotInstalled, ImportError) as error:
         raise TrainingError(f"environment {env_id!r:.80} needs a package to be installed: {one_line(error)}.") from None
     except gym.error.Error as error:
-        raise _refusal(env_id, error) from None
-    # Whatever the constructor of an environment that is not ours may raise: assertions, type errors, its own kinds.
+        raise _registry_error(env_id, error) from None
+    # The constructor of a third-party environment may raise anything.
     except Exception as error:
         raise ConfigError(
             f"environment {env_id!r:.80} cannot be made with {dict(env_args)!r:.80} "
@@ -39,25 +39,25 @@ def make_env(env_id: str, env_args: Mapping[str, Any]) -> gym.Env[Any, Any]:
 
 
 def find_spec(env_id: str) -> EnvSpec:
-    """What Gymnasium's registry says of an environment, without making it; without a version it is the newest."""
-    env_id = env_id.split(":")[-1]  # the package that registers it, where it had to be named, is imported by now
+    """The registered spec of an environment, without making it; an id without a version means the newest one."""
+    env_id = env_id.split(":")[-1]  # 'package:Id-v0': the package has been imported by now
     try:
         namespace, name, version = registration.parse_env_id(env_id)
         if version is None and env_id not in gym.registry:
             version = registration.find_highest_version(namespace, name)
         return gym.spec(registration.get_env_id(namespace, name, version))
     except gym.error.Error as error:
-        raise _refusal(env_id, error) from None
+        raise _registry_error(env_id, error) from None
 
 
 def check_spaces(env_id: str, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> None:
-    """Refuse spaces that stable-baselines3 cannot learn with."""
-    seen = observation_space.spaces.values() if isinstance(observation_space, spaces.Dict) else (observation_space,)
-    for space in seen:
+    """Raise ConfigError for spaces that stable-baselines3 cannot learn with."""
+    parts = observation_space.spaces.values() if isinstance(observation_space, spaces.Dict) else (observation_space,)
+    for space in parts:
         if not isinstance(space, _SIMPLE_SPACES):
             raise ConfigError(
                 f"environment {env_id!r:.80}: observations must be Box, Discrete, MultiDiscrete, MultiBinary or a flat "
-                f"Dict of these, got {space!s:.60}. Wrap it, e.g. in FlattenObservation, under an id of its own."
+                f"Dict of these, got {space!s:.60}. Register a wrapped version, e.g. with FlattenObservation."
             )
     rule = None
     if not isinstance(action_space, _SIMPLE_SPACES):
@@ -69,10 +69,12 @@ def check_spaces(env_id: str, observation_space: spaces.Space[Any], action_space
     elif isinstance(action_space, spaces.MultiDiscrete) and (action_space.nvec.ndim != 1 or action_space.start.any()):
         rule = "must be one row of choices that count from 0"
     if rule:
-        raise ConfigError(f"environment {env_id!r:.80}: actions {rule}, got {action_space!s:.60}. Wrap it to suit.")
+        raise ConfigError(
+            f"environment {env_id!r:.80}: actions {rule}, got {action_space!s:.60}. Register a wrapped version."
+        )
 
 
-def _refusal(env_id: str, error: gym.error.Error) -> ConfigError:
+def _registry_error(env_id: str, error: gym.error.Error) -> ConfigError:
     if not isinstance(error, gym.error.UnregisteredEnv):
         return ConfigError(f"environment {env_id!r:.80}: {one_line(error)}.")
     known = {name.lower(): name for name in gym.registry}
@@ -83,6 +85,6 @@ def _refusal(env_id: str, error: gym.error.Error) -> ConfigError:
 
 
 def reward_threshold(env_id: str) -> float | None:
-    """The mean return from which the environment counts as solved, where its registration names one."""
+    """The mean return at which the environment counts as solved; None if its registration has none."""
     threshold = find_spec(env_id).reward_threshold
     return None if threshold is None else float(threshold)

@@ -1,4 +1,4 @@
-"""What a policy sees of every car: its last few observations, and its place on the lap as waves it can tell apart."""
+"""Stacked observations: the last few of every car, and optionally Fourier features of its lap progress."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +19,9 @@ _COLUMN = "stack"
 
 
 def stacked_observation_space(depth: int, lap_fourier: int = 0) -> Box:
-    """What `depth` observations of the racer span, oldest first, and then the lap's waves."""
+    """The space of `depth` observations, oldest first, followed by the Fourier features of the lap progress."""
     _check_depth(depth)
-    _check_waves(lap_fourier)
+    _check_lap_fourier(lap_fourier)
     single, ones = observation_space(), np.ones(2 * lap_fourier, np.float32)
     low, high = np.tile(single.low, depth), np.tile(single.high, depth)
     return Box(np.concatenate([low, -ones]), np.concatenate([high, ones]), dtype=np.float32)
@@ -32,36 +32,35 @@ def _check_depth(depth: object) -> None:
         raise ConfigError(f"stack must be a whole number of observations from 1 to {MAX_STACK}, got {depth!r:.40}.")
 
 
-def _check_waves(lap_fourier: object) -> None:
+def _check_lap_fourier(lap_fourier: object) -> None:
     if type(lap_fourier) is not int or not 0 <= lap_fourier <= MAX_LAP_FOURIER:
         raise ConfigError(f"lap_fourier must be a whole number from 0 to {MAX_LAP_FOURIER}, got {lap_fourier!r:.40}.")
 
 
 class ObservationStack:
-    """The last `depth` observations of each car, oldest first, zeros where its episode is younger than that.
+    """The last `depth` observations of each car, oldest first, zeros before the start of its episode.
 
-    The layout is that of stable-baselines3's VecFrameStack. They are followed by the sine and cosine of
-    `lap_fourier` multiples of the lap progress: a small network can hardly tell two corners apart by one slowly
-    rising number.
+    The layout is that of stable-baselines3's VecFrameStack. Then follow the sine and cosine of the first `lap_fourier`
+    multiples of the lap progress: a small network can hardly tell corners apart by one slowly rising number.
     """
 
     def __init__(self, num_cars: int, depth: int, num_obs: int, lap_fourier: int = 0) -> None:
         _check_depth(depth)
-        _check_waves(lap_fourier)
+        _check_lap_fourier(lap_fourier)
         self._history = np.zeros((num_cars, depth, num_obs), np.float32)
-        self._turns_rad = np.float32(2.0 * np.pi) * np.arange(1, lap_fourier + 1, dtype=np.float32)
+        self._frequencies_rad = np.float32(2.0 * np.pi) * np.arange(1, lap_fourier + 1, dtype=np.float32)
 
     @property
     def value(self) -> NDArray[np.float32]:
         """A fresh array of shape (num_cars, depth * num_obs + 2 * lap_fourier)."""
         rows = self._history.reshape(len(self._history), -1)
-        if not len(self._turns_rad):
+        if not len(self._frequencies_rad):
             return rows.copy()
-        angles = self._history[:, -1, OBS_PROGRESS, None] * self._turns_rad
+        angles = self._history[:, -1, OBS_PROGRESS, None] * self._frequencies_rad
         return np.concatenate([rows, np.sin(angles), np.cos(angles)], axis=1)
 
     def begin(self, obs: NDArray[np.float32], mask: NDArray[np.bool_] | None = None) -> None:
-        """Forget the cars in `mask` (all) and start with their rows of `obs` (num_cars, num_obs)."""
+        """Clear the history of the cars in `mask` (default: all) and add their rows of `obs` (num_cars, num_obs)."""
         cars = slice(None) if mask is None else np.flatnonzero(mask)
         self._history[cars] = 0.0
         self._history[cars, -1] = obs[cars]
@@ -72,13 +71,13 @@ class ObservationStack:
         self._history[:, -1] = obs
 
     def get_state(self) -> FleetState:
-        """A copy of the history, one row a car."""
+        """A copy of the history, one row per car."""
         return {_COLUMN: self._history.reshape(len(self._history), -1).copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that `get_state` gave; refused, with nothing changed, if it does not fit."""
+        """Continue from a state of `get_state`; StateError, with nothing changed, if it does not fit."""
         if not isinstance(state, Mapping) or set(state) != {_COLUMN}:
-            raise StateError("state: a stack's state is one array called 'stack'. Save it again with get_state().")
+            raise StateError("state: it must be one array called 'stack'. Save it again with get_state().")
         stack = np.asarray(state[_COLUMN])
         cars, depth, num_obs = self._history.shape
         if stack.shape != (cars, depth * num_obs) or stack.dtype != np.float32:
@@ -87,5 +86,5 @@ class ObservationStack:
                 f"got {stack.dtype} of shape {stack.shape}. Was it saved with another depth or number of cars?"
             )
         if not np.isfinite(stack).all():
-            raise StateError("state: the stack must hold finite numbers only. Save it again with get_state().")
+            raise StateError("state: the stack must be finite. Save it again with get_state().")
         self._history[:] = stack.reshape(self._history.shape)

@@ -1,7 +1,5 @@
 """`RacerEnv`: one car, one Gymnasium environment."""
 
-import math
-from operator import itemgetter
 from typing import Any
 
 import gymnasium as gym
@@ -9,34 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet, FleetState
+from hotlap.envs.infos import Info, reset_info, step_info
 from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.sim.world import INFO_DTYPE
 
 Observation = NDArray[np.float32]
-Info = dict[str, Any]
 
 DEFAULT_TRACK = "track-01"
 
-_INFO_NAMES = INFO_DTYPE.names or ()
-
-# What `reset` tells, and the columns it comes from: here `speed` is the car's, not the reward term.
-RESET_COLUMNS = {
-    "lap": "lap",
-    "checkpoint": "checkpoint",
-    "stepCount": "stepCount",
-    "tick": "tick",
-    "speed": "rawSpeed",
-}
-_reset_values = itemgetter(*(_INFO_NAMES.index(column) for column in RESET_COLUMNS.values()))
 _ACTION_SHAPE = (NUM_ACTIONS,)
 
 
 class RacerEnv(gym.Env[Any, Any]):
-    """A car on a track. One step is one physics tick of 1/60 s; see the README for spaces, rewards and info."""
+    """A car on a track. One step is one physics tick of 1/60 s. Spaces, rewards and infos: docs/environment.md."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": TICKS_PER_SECOND}  # noqa: RUF012 (Gymnasium declares it so)
 
@@ -54,7 +40,7 @@ class RacerEnv(gym.Env[Any, Any]):
         self._is_seeded = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
-        """Begin an episode; `options={"start": "random"}` begins it anywhere on the track."""
+        """Begin an episode; `options={"start": "random"}` starts it anywhere on the track."""
         start = start_option(options)
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
@@ -64,12 +50,10 @@ class RacerEnv(gym.Env[Any, Any]):
         else:
             self.fleet.next_episode()
         self.fleet.reset(start=start)
-        return self._batch.obs[0].copy(), dict(
-            zip(RESET_COLUMNS, _reset_values(self._batch.infos[0].item()), strict=True)
-        )
+        return self._batch.obs[0].copy(), reset_info(self._batch.infos[0].item())
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, Info]:
-        """One tick. An action out of range is clipped; one that is not finite is an error, and nothing moves."""
+        """One tick. An action out of range is clipped; if it is not finite, ActionError is raised and the car stays."""
         if not self._is_seeded:
             raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
         self._actions[0] = as_actions(action, _ACTION_SHAPE)
@@ -84,7 +68,7 @@ class RacerEnv(gym.Env[Any, Any]):
         )
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The world from above as an RGB picture, if the environment was made with `render_mode="rgb_array"`."""
+        """A top-down RGB picture of the world; None, with a warning, unless made with `render_mode="rgb_array"`."""
         if self.render_mode is None:
             gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
             return None
@@ -93,17 +77,17 @@ class RacerEnv(gym.Env[Any, Any]):
         return draw_frame(self.fleet.tracks[0], self.fleet.states[0], self._batch.obs[0], self.fleet.top_speed_mps)
 
     def get_state(self) -> FleetState:
-        """Everything the world needs to go on bit for bit."""
+        """The complete state of the world; `set_state` continues from it bit-identically."""
         return self.fleet.get_state()
 
     def set_state(self, state: FleetState) -> None:
-        """Go on from a state that `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.fleet.set_state(state)
         self._is_seeded = True
 
 
 def start_option(options: dict[str, Any] | None) -> str | None:
-    """The start a caller of `reset` asked for, or None; anything else among the options is refused."""
+    """The start in the options of `reset`, or None; any other option raises ConfigError."""
     if options is None:
         return None
     if not isinstance(options, dict):
@@ -115,11 +99,3 @@ def start_option(options: dict[str, Any] | None) -> str | None:
     if start is not None:
         start_code(start)
     return start
-
-
-def step_info(values: tuple[Any, ...]) -> Info:
-    """A step's info as a dict of plain numbers; lap time and cleanness only where a lap ended."""
-    info = dict(zip(_INFO_NAMES, values, strict=True))
-    if math.isnan(info["lapTime"]):
-        del info["lapTime"], info["lapClean"]
-    return info

@@ -8,35 +8,35 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.envs.fleet import MAX_CARS, Fleet, FleetState, suited_engine
-from hotlap.envs.racer import DEFAULT_TRACK, RESET_COLUMNS, start_option
+from hotlap.envs.fleet import MAX_CARS, Fleet, FleetState, make_engine
+from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, SHARED_KEYS, STEP_KEYS
+from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.sim.world import INFO_DTYPE
 
 Arrays = NDArray[Any]
 VectorInfo = dict[str, Any]
 
-_BOTH_NAMES = ("lap", "checkpoint", "stepCount", "tick")  # mean the same in both infos; `speed` does not
-_STEP_NAMES = tuple(name for name in INFO_DTYPE.names or () if name not in ("lapTime", "lapClean"))
-
 
 def _copy(infos: NDArray[np.void]) -> NDArray[np.void]:
-    """A copy of records, as bytes: numpy copies records field by field, which took a twentieth of a step."""
+    """A copy of records, made as bytes: NumPy copies records field by field, which took 5 % of a step."""
     copied: NDArray[np.void] = infos.view(np.uint8).copy().view(infos.dtype)
     return copied
 
 
 class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], Arrays]):
-    """Cars on one track, or on several in turn. Car i of a batch seeded s is `RacerEnv` seeded s + i, bit for bit."""
+    """Cars on one track, or on several in turn.
+
+    Car i of a batch seeded s is bit-identical to `RacerEnv` seeded s + i.
+    """
 
     metadata = {  # noqa: RUF012 (Gymnasium declares it so)
         "render_modes": [],
         "render_fps": TICKS_PER_SECOND,
-        # Gymnasium 1.0 has no such enum yet.
+        # Gymnasium 1.0 does not have this enum.
         "autoreset_mode": getattr(getattr(gym.vector, "AutoresetMode", None), "SAME_STEP", "SameStep"),
     }
 
@@ -51,20 +51,22 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_CARS:
             raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_CARS}, got {num_envs!r:.40}.")
         if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
-            raise ConfigError(f"num_threads must be a whole number from 1, got {num_threads!r:.40}.")
+            raise ConfigError(f"num_threads must be a whole number of 1 or more, got {num_threads!r:.40}.")
         if render_mode is not None:
-            raise ConfigError(f"render_mode: the batched environment draws nothing, got {render_mode!r:.40}.")
+            raise ConfigError(
+                f"render_mode: the batched environment cannot render, got {render_mode!r:.40}. Use RacerEnv."
+            )
         self.num_envs = num_envs
         self.single_action_space = action_space()
         self.single_observation_space = observation_space()
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         track_ids = [track_id] if isinstance(track_id, str) else list(track_id)
-        engine = CpuEngine(num_threads) if num_threads else suited_engine(num_envs)
+        engine = CpuEngine(num_threads) if num_threads else make_engine(num_envs)
         self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, engine)
         self._batch = self.fleet.batch
-        self._everyone = np.ones(num_envs, np.bool_)
-        self._everyone.flags.writeable = False
+        self._all_cars = np.ones(num_envs, np.bool_)
+        self._all_cars.flags.writeable = False
         self._is_seeded = False
 
     def reset(
@@ -83,7 +85,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         infos = self._batch.infos.copy()
         info: VectorInfo = {}
         for name, column in RESET_COLUMNS.items():
-            info[name], info[f"_{name}"] = infos[column], self._everyone
+            info[name], info[f"_{name}"] = infos[column], self._all_cars
         return self._batch.obs.copy(), info
 
     def _car_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.uint64]:
@@ -102,38 +104,38 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
     def step(
         self, actions: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], VectorInfo]:
-        """One tick for every car; a car that ended begins its next episode at once (`final_obs`, `final_info`)."""
+        """One tick for every car; where an episode ends the next one begins at once (`final_obs`, `final_info`)."""
         if not self._is_seeded:
             raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
         batch = self._batch
         self.fleet.step(as_actions(actions, (self.num_envs, NUM_ACTIONS)), autoreset=True)
         terminated, truncated = batch.terminated.copy(), batch.truncated.copy()
         ended = terminated | truncated
-        # A car that began anew has no step behind it: its last one is in `final_info`.
+        # A car that was just reset has no step info: that of its last step is in `final_info`.
         info = self._info(_copy(batch.infos), ~ended)
         if ended.any():
-            for name in _BOTH_NAMES:
-                info[f"_{name}"] = self._everyone
+            for name in SHARED_KEYS:
+                info[f"_{name}"] = self._all_cars
             info["final_obs"], info["_final_obs"] = batch.final_obs.copy(), ended
             info["final_info"], info["_final_info"] = self._info(_copy(batch.final_infos), ended), ended
         return batch.obs.copy(), batch.rewards.copy(), terminated, truncated, info
 
     def _info(self, infos: NDArray[np.void], mask: NDArray[np.bool_]) -> VectorInfo:
-        """The info columns with Gymnasium's masks of the cars they hold for."""
+        """The info columns, each with Gymnasium's mask of the cars it is valid for."""
         info: VectorInfo = {}
-        for name in _STEP_NAMES:
+        for name in STEP_KEYS:
             info[name], info[f"_{name}"] = infos[name], mask
         finished = mask & ~np.isnan(infos["lapTime"])
         if finished.any():
-            for name in ("lapTime", "lapClean"):
+            for name in LAP_KEYS:
                 info[name], info[f"_{name}"] = infos[name], finished
         return info
 
     def get_state(self) -> FleetState:
-        """Everything the world needs to go on bit for bit, for every car."""
+        """The complete state of every car; `set_state` continues from it bit-identically."""
         return self.fleet.get_state()
 
     def set_state(self, state: FleetState) -> None:
-        """Go on from a state that `get_state` gave."""
+        """Continue from a state of `get_state`."""
         self.fleet.set_state(state)
         self._is_seeded = True

@@ -1,4 +1,4 @@
-"""The ids under which Gymnasium knows our environments."""
+"""The Gymnasium ids of our environments."""
 
 from gymnasium.envs.registration import register, registry
 
@@ -7,9 +7,9 @@ REMOTE_RACER_ID = "hotlap/RemoteRacer-v0"
 
 
 def register_environments() -> None:
-    """Tell Gymnasium about our environments, once."""
+    """Register our environments with Gymnasium, unless they are registered already."""
     if RACER_ID not in registry:
-        # maxSteps of the settings ends episodes; a second limit here would cut them twice.
+        # No max_episode_steps: maxSteps of the settings limits the episodes.
         register(
             id=RACER_ID,
             entry_point="hotlap.envs.racer:RacerEnv",

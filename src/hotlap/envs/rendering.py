@@ -1,4 +1,4 @@
-"""A top-down picture of one car: road, walls, rays, speed, pedals, and where on the lap it is. No display needed."""
+"""Draws a top-down frame of one car: road, walls, rays, speed, controls and a map. It needs no display."""
 
 import math
 from functools import lru_cache
@@ -16,7 +16,7 @@ from hotlap.tracks.registry import Track
 from hotlap.tracks.spline import FloatArray
 
 FRAME_PX = 600
-VIEW_M = 90.0  # width of the world that a frame shows
+VIEW_M = 90.0  # width of a frame in the world
 _OVERSAMPLE = 2
 _SCALE = FRAME_PX * _OVERSAMPLE / VIEW_M
 _MAP_PX = 130 * _OVERSAMPLE
@@ -51,12 +51,12 @@ def draw_frame(track: Track, state: Any, obs: NDArray[np.float32], top_speed_mps
     _draw_car(draw, centre, float(state["yaw_rad"]))
     _draw_map(draw, track, centre)
     _draw_text(draw, state, float(obs[OBS_SPEED]) * top_speed_mps)
-    _draw_commands(draw, float(state["steer"]), float(state["throttle"]), float(state["brake"]))
+    _draw_controls(draw, float(state["steer"]), float(state["throttle"]), float(state["brake"]))
     return np.asarray(image.resize((FRAME_PX, FRAME_PX), Image.Resampling.BOX))
 
 
 def _to_pixels(points: FloatArray, centre: FloatArray) -> FloatArray:
-    """World metres to picture pixels: the car in the middle, y up."""
+    """World coordinates (m) to pixels: the car is in the middle, y points up."""
     middle = FRAME_PX * _OVERSAMPLE / 2.0
     pixels: FloatArray = (points - centre) * np.array([_SCALE, -_SCALE]) + middle
     return pixels
@@ -153,7 +153,7 @@ def _draw_map(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> No
 
 
 def _draw_text(draw: ImageDraw.ImageDraw, state: Any, speed_mps: float) -> None:
-    """Speed, lap and lap time in fixed columns, so that they do not jump about."""
+    """Speed, lap and lap time, right-aligned so that the text does not move."""
     font = ImageFont.load_default(size=15 * _OVERSAMPLE)
     seconds = (int(state["tick"]) - int(state["lap_start_tick"])) / TICKS_PER_SECOND if state["clock_runs"] else None
     draw.rounded_rectangle([16, 16, 560, 72], radius=12, fill=PANEL)
@@ -165,8 +165,8 @@ def _draw_text(draw: ImageDraw.ImageDraw, state: Any, speed_mps: float) -> None:
         draw.text((right, 44), text, font=font, fill=TEXT, anchor="rm")
 
 
-def _draw_commands(draw: ImageDraw.ImageDraw, steer: float, throttle: float, brake: float) -> None:
-    """What wheel and pedals do, lower left: steering to its side, throttle and brake upwards."""
+def _draw_controls(draw: ImageDraw.ImageDraw, steer: float, throttle: float, brake: float) -> None:
+    """Bars of throttle, brake and steering in the lower left corner."""
     size = FRAME_PX * _OVERSAMPLE
     left, top, width, height = 16, size - 176, 340, 160
     draw.rounded_rectangle([left, top, left + width, top + height], radius=12, fill=PANEL)

@@ -1,4 +1,4 @@
-"""The environment's settings (`ai-config.json`): reward weights and episode limits, each default written once."""
+"""The environment's settings (`ai-config.json`): reward weights and episode limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ from hotlap.config import camel_case, load_settings
 from hotlap.errors import ConfigError
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 
-# What a caller may hand over as `config`.
+# The types accepted as `config`.
 SettingsSource: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | RacerSettings | None"
 
-LARGEST_COUNT = 2**31 - 1
-LARGEST_WEIGHT = 1e6
+MAX_COUNT = 2**31 - 1
+MAX_WEIGHT = 1e6
 
 
 @dataclass(frozen=True)
 class RewardWeights:
-    """What each reward term is worth; penalties are negative."""
+    """The weight of each reward term; penalties are negative."""
 
     progress: float = 1.0
     speed_bonus: float = 0.0
@@ -33,8 +33,8 @@ class RewardWeights:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if abs(value) > LARGEST_WEIGHT:
-                raise ConfigError(f"{camel_case(name)} must be at most {LARGEST_WEIGHT:g} in size, got {value:g}.")
+            if abs(value) > MAX_WEIGHT:
+                raise ConfigError(f"{camel_case(name)} must be at most {MAX_WEIGHT:g} in magnitude, got {value:g}.")
         if self.stillness_speed_threshold < 0.0:
             raise ConfigError(
                 f"stillnessSpeedThreshold must be zero or more m/s, got {self.stillness_speed_threshold:g}."
@@ -52,26 +52,26 @@ class EpisodeRules:
 
     def __post_init__(self) -> None:
         for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
-            if not 1 <= value <= LARGEST_COUNT:
-                raise ConfigError(f"{key} must be from 1 to {LARGEST_COUNT}, got {value}.")
+            if not 1 <= value <= MAX_COUNT:
+                raise ConfigError(f"{key} must be from 1 to {MAX_COUNT}, got {value}.")
         if not 3 <= self.num_gates <= 100:
             raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
 
 
 @dataclass(frozen=True)
 class RacerSettings:
-    """Everything a user may set about the environment."""
+    """All settings of the environment."""
 
     weights: RewardWeights = field(default_factory=RewardWeights)
     episode: EpisodeRules = field(default_factory=EpisodeRules)
 
     @classmethod
     def load(cls, source: SettingsSource) -> "RacerSettings":
-        """Settings from a dict, a JSON or TOML file, ready-made settings, or None for the defaults."""
+        """Settings from a dict, a JSON or TOML file, a RacerSettings, or None for the defaults."""
         return load_settings(cls, source)
 
     def rules(self) -> NDArray[np.void]:
-        """The settings as the record the simulator reads."""
+        """The settings as the simulator's record."""
         record = np.zeros(1, RULES_DTYPE)
         record["progress"] = self.weights.progress
         record["speed_bonus"] = self.weights.speed_bonus
@@ -88,7 +88,7 @@ class RacerSettings:
 
 
 def start_code(start: object) -> int:
-    """The simulator's number for a start's name."""
+    """The simulator's code for the name of a start."""
     codes = {"line": START_ON_LINE, "random": START_RANDOM}
     if not isinstance(start, str) or start not in codes:
         raise ConfigError(f"start must be 'line' or 'random', got {start!r:.40}.")

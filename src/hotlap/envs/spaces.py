@@ -1,4 +1,4 @@
-"""What an agent may do and sees: the contract's action and observation spaces."""
+"""The racer's action and observation spaces, and the check of actions."""
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -8,7 +8,7 @@ from hotlap.errors import ActionError
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
 NUM_ACTIONS = 3  # steer, throttle, brake
-# Names what the observations mean and their order: a model trained on another layout must not drive on this one.
+# Identifies the meaning and order of the observations: a model trained on another layout is refused.
 OBSERVATION_LAYOUT = "rays9-speed-yaw-steer-progress-offset"
 
 
@@ -25,7 +25,7 @@ def observation_space() -> Box:
 
 
 def as_actions(action: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """`action` as float32 of the given shape, or a clear error; the simulator itself refuses what is not finite."""
+    """`action` as float32 of the given shape, or ActionError; the simulator refuses values that are not finite."""
     try:
         array = np.asarray(action)
     except (TypeError, ValueError):  # rows of different lengths
@@ -35,8 +35,8 @@ def as_actions(action: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
     if array.shape != shape:
         raise ActionError(f"action must have shape {shape}, got {array.shape}.")
     if array.dtype != np.float32:
-        # A finite number too large for float32 is out of range like any other: it is clipped, not made infinite.
+        # A finite number too large for float32 is clipped like any other, instead of becoming infinite.
         wide = array.astype(np.float64)
         array = np.where(np.isfinite(wide), np.clip(wide, -1.0, 1.0), wide).astype(np.float32)
-    # A read-only or strided array would be another type to the compiled step, and compile it anew.
+    # A read-only or strided array is a different type to numba, which would compile the step again.
     return np.require(array, requirements=["C", "W"])

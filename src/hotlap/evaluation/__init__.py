@@ -1,1 +1,1 @@
-"""Run a driver, measure its laps, draw what it did."""
+"""Drive and measure: laps of a driver, returns of a policy, telemetry and comparison with the optimal lap."""

@@ -1,4 +1,4 @@
-"""A driver's lap against the optimal one, metre by metre: where the time goes."""
+"""Compares a driver's lap with the optimal one along the track and finds where time is lost."""
 
 import math
 from dataclasses import dataclass
@@ -11,31 +11,25 @@ from hotlap.evaluation.evaluate import Lap
 from hotlap.evaluation.telemetry import Floats, Telemetry
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, TICKS_PER_SECOND, CarParameters
-from hotlap.tracks.corners import Corner, find_corners
-from hotlap.tracks.files import Raceline
+from hotlap.tracks.corners import find_corners, name_corners
+from hotlap.tracks.raceline_file import Raceline
 from hotlap.tracks.registry import Track
 
-# A raceline is sampled, so its speeds add up to its lap time only nearly; beyond this they belong to different laps.
+# A raceline is sampled, so its speeds give its lap time only approximately. A larger mismatch is an error.
 TIME_MISMATCH = 0.02
 
-# How far the searched node may lie from where even progress along the raceline would put it, as a share of the lap.
-_SEARCH_SHARE = 0.08
-_SEARCH_LEAST_M = 60.0
-_BLOCK = 512  # points compared at once, so that memory stays small on long tracks
-_SLOWEST_MPS = 0.1  # keeps the time of a standing point finite
-
-_HAIRPIN_RAD = math.radians(135.0)
-_KINK_RAD = math.radians(50.0)
-_SWEEPER_RADIUS_M = 60.0
-_CHICANE_RAD = math.radians(75.0)
-_CHICANE_M = 60.0
+# The nearest node is searched this far around the place that even progress along the raceline gives.
+_SEARCH_SHARE = 0.08  # of the lap
+_MIN_SEARCH_M = 60.0
+_BLOCK = 512  # points compared at once, to limit memory on long tracks
+_MIN_SPEED_MPS = 0.1  # keeps the time at a point of standstill finite
 
 
 @dataclass(frozen=True)
 class Sector:
-    """The road about a corner, from halfway after the last corner to halfway before the next.
+    """The road around a corner, from halfway after the previous corner to halfway before the next one.
 
-    `start_m` lies past `end_m` where the start line is between them; `number` is 0 on a track without corners.
+    `start_m` is greater than `end_m` if the start line is between them; `number` is 0 on a track without corners.
     """
 
     number: int
@@ -49,20 +43,20 @@ class Sector:
 
     @property
     def label(self) -> str:
-        """For people: 'T4 hairpin'."""
+        """The label in reports, for example 'T4 hairpin'."""
         return f"T{self.number} {self.name}" if self.number else self.name
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One flying lap of a driver and the optimum, against arc length along the centreline; line to line.
+    """A flying lap of a driver and the optimal lap, as functions of arc length along the centreline.
 
-    The optimum's pedals are estimated from its acceleration; the driver's are those recorded.
+    The optimal throttle and brake are estimated from the acceleration; the driver's are recorded.
     """
 
     lap: Lap
     optimal_lap_s: float
-    arc_m: Floats  # (num_nodes + 1,), from the line to the line
+    arc_m: Floats  # (num_nodes + 1,), from the start line to the start line
     driver_time_s: Floats
     optimal_time_s: Floats
     driver_speed_mps: Floats
@@ -73,37 +67,37 @@ class Comparison:
     optimal_brake: Floats
     driver_line: tuple[Floats, Floats, Floats]  # x (m), y (m), speed (m/s) per tick
     optimal_line: tuple[Floats, Floats, Floats]
-    sectors: list[Sector]  # the costliest first
+    sectors: list[Sector]  # by time lost, largest first
 
     @property
     def delta_s(self) -> Floats:
-        """Time lost since the line; it ends on the difference of the laps."""
+        """Time lost since the start line; the last value is the difference of the lap times."""
         return self.driver_time_s - self.optimal_time_s
 
     @property
     def gap(self) -> float:
-        """How much longer the driver's lap is, as a share of the optimum."""
+        """The driver's lap time / optimal lap time - 1."""
         return self.lap.time_s / self.optimal_lap_s - 1.0
 
 
 def best_flying_lap(laps: list[Lap]) -> Lap | None:
-    """The fastest clean lap that began at speed; where none was clean the fastest one; None without a flying lap."""
+    """The fastest clean flying lap; the fastest flying lap if none is clean; None if there is no flying lap."""
     flying = [lap for lap in laps if lap.number > 1]
     return min(flying, key=lambda lap: (not lap.is_clean, lap.time_s), default=None)
 
 
 def compare(trace: Telemetry, track: Track, raceline: Raceline, optimal_lap_s: float) -> Comparison:
-    """Hold the best flying lap of a drive against the track's optimal lap."""
+    """Compare the best flying lap of a drive with the track's optimal lap."""
     lap = best_flying_lap(trace.laps)
     if lap is None:
-        raise ReportError(f"there is no flying lap among {len(trace.laps)} laps; at least 2 must be driven in a row.")
+        raise ReportError(f"there is no flying lap among {len(trace.laps)} laps. Drive at least 2 laps in a row.")
     nodes = track.nodes
     arc_m: Floats = np.arange(nodes.num_nodes + 1, dtype=np.float64) * nodes.step_m
     rows, times_s, reached_m = _lap_rows(trace, lap, nodes.length_m)
-    fresh = _is_progress(reached_m)
-    driver_time_s = np.interp(arc_m, reached_m[fresh], times_s[fresh])
+    is_new = _is_progress(reached_m)
+    driver_time_s = np.interp(arc_m, reached_m[is_new], times_s[is_new])
     columns = np.stack([trace.speed_mps, trace.throttle, trace.brake])[:, rows]
-    speed_mps, throttle, brake = (np.interp(arc_m, reached_m[1:-1][fresh[1:-1]], c[fresh[1:-1]]) for c in columns)
+    speed_mps, throttle, brake = (np.interp(arc_m, reached_m[1:-1][is_new[1:-1]], c[is_new[1:-1]]) for c in columns)
     optimal_time_s, optimal_speed_mps, accel_mps2 = _optimal_profile(raceline, nodes, optimal_lap_s, arc_m)
     optimal_throttle, optimal_brake = estimate_pedals(optimal_speed_mps, accel_mps2, CarParameters())
     return Comparison(
@@ -125,38 +119,38 @@ def compare(trace: Telemetry, track: Track, raceline: Raceline, optimal_lap_s: f
 
 
 def _lap_rows(trace: Telemetry, lap: Lap, length_m: float) -> tuple[slice, Floats, Floats]:
-    """The trace's rows in a lap, and times (s) and progress (m) of these with the line added at both ends."""
+    """The trace's rows in a lap, and their times (s) and progress (m) with the start line added at both ends."""
     start_s = sum(other.time_s for other in trace.laps if other.number < lap.number)
     first = math.floor(start_s * TICKS_PER_SECOND) + 1
     last = math.ceil((start_s + lap.time_s) * TICKS_PER_SECOND) - 1
     rows = slice(first, last + 1)
     times_s = np.arange(first, last + 1) / TICKS_PER_SECOND - start_s
     unwrapped_m = _unwrap(trace.arc_m[rows], length_m)
-    # A row next to the line may lie a rounding on its other side.
+    # By rounding, a row next to the start line may be on its other side.
     progress_m = unwrapped_m - length_m * round(unwrapped_m[0] / length_m)
     return rows, np.concatenate([[0.0], times_s, [lap.time_s]]), np.concatenate([[0.0], progress_m, [length_m]])
 
 
 def _unwrap(arc_m: Floats, length_m: float) -> Floats:
-    """Arc lengths that go on growing over the line."""
+    """Arc lengths that keep growing at the start line."""
     unwrapped: Floats = np.unwrap(arc_m, period=length_m)
     return unwrapped
 
 
 def _is_progress(reached_m: Floats) -> NDArray[np.bool_]:
-    """Which rows are further along the lap than all before: a car that spins passes a place more than once."""
+    """Which rows are further along the lap than all earlier ones: a car that spins passes a place more than once."""
     furthest_m = np.maximum.accumulate(reached_m)
-    is_fresh = np.concatenate([[True], reached_m[1:] > furthest_m[:-1]])
-    is_fresh[1:-1] &= (reached_m[1:-1] > reached_m[0]) & (reached_m[1:-1] < reached_m[-1])
-    is_fresh[-1] = True
-    return np.asarray(is_fresh)
+    is_new = np.concatenate([[True], reached_m[1:] > furthest_m[:-1]])
+    is_new[1:-1] &= (reached_m[1:-1] > reached_m[0]) & (reached_m[1:-1] < reached_m[-1])
+    is_new[-1] = True
+    return np.asarray(is_new)
 
 
 def project(raceline: Raceline, nodes: RibbonNodes) -> Floats:
-    """Arc length (m) along the centreline of each point of a raceline, growing over the line.
+    """Arc length (m) along the centreline of each point of a raceline; it keeps growing at the start line.
 
-    Each point looks for its nearest node about where even progress would put it, and only among nodes that point its
-    way, so that neither an overpass nor the other leg of a hairpin is taken for its own road.
+    The nearest node is searched around the place that even progress gives, and only among nodes with a similar
+    direction, so that an overpass or the other leg of a hairpin is not matched.
     """
     size = nodes.num_nodes
     x, y = raceline.x_m, raceline.y_m
@@ -173,7 +167,7 @@ def project(raceline: Raceline, nodes: RibbonNodes) -> Floats:
         return np.take_along_axis(np.broadcast_to(at, square.shape), best[:, None], axis=1)[:, 0]
 
     start = nearest(slice(0, 1), np.arange(size)[None, :])[0]
-    reach = min(round(max(_SEARCH_LEAST_M, _SEARCH_SHARE * nodes.length_m) / nodes.step_m), size // 2)
+    reach = min(round(max(_MIN_SEARCH_M, _SEARCH_SHARE * nodes.length_m) / nodes.step_m), size // 2)
     centre = start + np.round(share * size).astype(np.intp)
     around = np.arange(-reach, reach + 1)[None, :]
     blocks = [slice(first, first + _BLOCK) for first in range(0, len(x), _BLOCK)]
@@ -198,11 +192,11 @@ def _optimal_profile(
     length_m = nodes.length_m
     own_m = project(raceline, nodes)
     if not (np.diff(own_m, append=own_m[0] + length_m) > 0.0).all():
-        raise ReportError("the raceline does not go once round this track. Is it the raceline of another one?")
-    # Two laps, from before the line to past its return, so that the lap can be cut at the line.
+        raise ReportError("the raceline does not go once around this track. Does it belong to another track?")
+    # Two laps, starting before the start line, so that a lap from line to line can be cut out.
     begin = own_m[0] - length_m * math.floor(own_m[0] / length_m) - length_m
     have_m = np.concatenate([own_m, own_m + length_m, [own_m[0] + 2.0 * length_m]]) - own_m[0] + begin
-    speed_mps = np.maximum(np.concatenate([np.tile(raceline.vx_mps, 2), raceline.vx_mps[:1]]), _SLOWEST_MPS)
+    speed_mps = np.maximum(np.concatenate([np.tile(raceline.vx_mps, 2), raceline.vx_mps[:1]]), _MIN_SPEED_MPS)
     closing_m = math.hypot(raceline.x_m[0] - raceline.x_m[-1], raceline.y_m[0] - raceline.y_m[-1])
     pieces_m = np.tile(np.append(np.diff(raceline.s_m), closing_m), 2)
     # Constant acceleration between points: the time of a piece is its length over its mean speed.
@@ -217,18 +211,17 @@ def _optimal_profile(
     time_s -= time_s[0]
     if abs(time_s[-1] / optimal_lap_s - 1.0) > TIME_MISMATCH:
         raise ReportError(
-            f"the raceline takes {time_s[-1]:.2f} s at its own speeds, but its lap time is said to be "
-            f"{optimal_lap_s:.2f} s. Are they of the same lap?"
+            f"the raceline takes {time_s[-1]:.2f} s at its speeds, but the given lap time is {optimal_lap_s:.2f} s. "
+            f"Do they belong to the same lap?"
         )
     accel = np.concatenate([np.tile(raceline.ax_mps2, 2), raceline.ax_mps2[:1]])
     return time_s * (optimal_lap_s / time_s[-1]), at_speed_mps, np.interp(arc_m, have_m, accel)
 
 
 def estimate_pedals(speed_mps: Floats, accel_mps2: Floats, car: CarParameters) -> tuple[Floats, Floats]:
-    """Throttle and brake (0 to 1) that would give this acceleration along the path, were there no bend.
+    """Throttle and brake (0 to 1) that give this acceleration on a straight.
 
-    Drag and rolling are counted; what the tyres scrub off in a bend is not, nor that they may grip less than the
-    brakes can pull.
+    Drag and rolling resistance are included; cornering drag and the limit of grip under braking are not.
     """
     drag_mps2 = 0.5 * AIR_DENSITY_KGPM3 * car.drag_area_m2 / car.mass_kg * speed_mps**2
     force_n = car.mass_kg * (accel_mps2 + drag_mps2 + car.rolling_mps2)
@@ -238,7 +231,7 @@ def estimate_pedals(speed_mps: Floats, accel_mps2: Floats, car: CarParameters) -
 
 
 def _sectors(nodes: RibbonNodes, arc_m: Floats, delta_s: Floats, speeds_mps: tuple[Floats, Floats]) -> list[Sector]:
-    """The lap cut halfway between corners, with the time lost in each piece; the costliest first."""
+    """The lap cut halfway between corners, with the time lost in each sector, largest first."""
     corners = find_corners(nodes)
     length_m, total_s = nodes.length_m, float(delta_s[-1])
     if not corners:
@@ -248,7 +241,7 @@ def _sectors(nodes: RibbonNodes, arc_m: Floats, delta_s: Floats, speeds_mps: tup
     gaps_m = np.diff(apexes_m, append=apexes_m[0] + length_m)
     ends_m = (apexes_m + 0.5 * gaps_m) % length_m
     starts_m = np.roll(ends_m, 1)
-    names = corner_names(nodes, corners)
+    names = name_corners(nodes, corners)
     sectors = []
     for index, (start_m, end_m) in enumerate(zip(starts_m.tolist(), ends_m.tolist(), strict=True)):
         start_s, end_s = np.interp([start_m, end_m], arc_m, delta_s).tolist()
@@ -257,26 +250,3 @@ def _sectors(nodes: RibbonNodes, arc_m: Floats, delta_s: Floats, speeds_mps: tup
         slowest = (float(speed_mps[is_inside].min()) for speed_mps in speeds_mps)
         sectors.append(Sector(index + 1, names[index], float(apexes_m[index]), start_m, end_m, lost_s, *slowest))
     return sorted(sectors, key=lambda sector: -sector.lost_s)
-
-
-def corner_names(nodes: RibbonNodes, corners: list[Corner]) -> list[str]:
-    """What people would call each corner: hairpin, chicane, sweeper, kink, or just left or right."""
-    names = [_kind(corner, nodes) for corner in corners]
-    for index, corner in enumerate(corners):
-        after = (index + 1) % len(corners)
-        gap_m = (corners[after].apex - corner.apex) % nodes.num_nodes * nodes.step_m
-        are_opposed = corner.turn_rad * corners[after].turn_rad < 0.0
-        is_quick = max(abs(corner.turn_rad), abs(corners[after].turn_rad)) < _CHICANE_RAD and gap_m < _CHICANE_M
-        if are_opposed and is_quick:
-            names[index] = names[after] = "chicane"
-    return names
-
-
-def _kind(corner: Corner, nodes: RibbonNodes) -> str:
-    side = "left" if corner.turn_rad > 0.0 else "right"
-    turn_rad, curvature = abs(corner.turn_rad), abs(float(nodes.curvature_radpm[corner.apex]))
-    if curvature * _SWEEPER_RADIUS_M < 1.0:
-        return f"{side} sweeper"
-    if turn_rad >= _HAIRPIN_RAD:
-        return "hairpin"
-    return f"{side} kink" if turn_rad < _KINK_RAD else side

@@ -1,4 +1,4 @@
-"""Returns and lengths of whole episodes that a policy plays in any Gymnasium environment."""
+"""Measures the returns and lengths of a policy's episodes in any Gymnasium environment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from hotlap.envs.gym_registry import make_env
 from hotlap.errors import ActionError, ConfigError
 
-MAX_ENVS = 100  # at once, for memory's sake
+MAX_ENVS = 100  # at once, to limit memory
 
-# (num_envs, …) observations, or a dict of such where they have keys, to (num_envs, …) actions.
+# Observations (num_envs, …), or a dict of them, to actions (num_envs, …).
 Predict = Callable[[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Returns:
-    """What the episodes came to, in the order of their seeds."""
+    """Returns and lengths of episodes, in the order of their seeds."""
 
     returns: NDArray[np.float64]  # (episodes,)
     lengths: NDArray[np.int64]  # (episodes,), steps
@@ -32,7 +32,7 @@ class Returns:
 
     @property
     def std(self) -> float:
-        """Standard deviation of the returns, as NumPy takes it (over n)."""
+        """Population standard deviation of the returns."""
         return float(self.returns.std())
 
     @property
@@ -50,12 +50,11 @@ def evaluate_returns(
     seed: int,
     max_steps: int = 100_000,
 ) -> Returns:
-    """Play whole episodes, number j in an environment of its own seeded `seed + j`; none is longer than `max_steps`.
+    """Play whole episodes of at most `max_steps` steps; episode j has its own environment, seeded `seed + j`.
 
-    They run in step with each other, `MAX_ENVS` at a time. The policy always sees as many rows as there are
-    environments: the row of an episode that has ended keeps its last observation, and what the policy says of it is
-    dropped. So an episode's return depends on no other episode's length, as it would if the batch shrank: the width of
-    a matrix product may change its last bits.
+    `MAX_ENVS` environments are stepped together. The policy always sees as many rows as there are environments: the
+    row of an episode that has ended keeps its last observation, and its action is ignored. If the batch shrank instead,
+    the rounding of matrix products could change, and returns would depend on the lengths of other episodes.
     """
     for name, value, least in (("episodes", episodes, 1), ("max_steps", max_steps, 1), ("seed", seed, 0)):
         if value < least:
@@ -103,19 +102,19 @@ def _play(
 
 
 class _Batch:
-    """Observations side by side: one array, or one for each key."""
+    """Batched observations: one array, or one for each key of a Dict."""
 
     def __init__(self, space: spaces.Space[Any], num_envs: int) -> None:
         parts = space.spaces if isinstance(space, spaces.Dict) else {None: space}
         self._columns = {key: np.zeros((num_envs, *(part.shape or ())), part.dtype) for key, part in parts.items()}
 
     def put(self, index: int, observation: Any) -> None:
-        """Row `index` becomes this observation."""
+        """Set row `index` to this observation."""
         for key, column in self._columns.items():
             column[index] = observation if key is None else observation[key]
 
     def rows(self) -> Any:
-        """A copy, which the policy may keep or change."""
+        """A copy, so that the policy may keep or change it."""
         if None in self._columns:
             return self._columns[None].copy()
         return {key: column.copy() for key, column in self._columns.items()}

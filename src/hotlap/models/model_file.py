@@ -1,4 +1,7 @@
-"""What a model file says about itself, read without any learning library, and when it must be refused."""
+"""Model files: the card that describes a model, reading and writing, and which file a run's name means.
+
+This module imports no learning library, so that a model's card can be read quickly.
+"""
 
 import re
 from collections.abc import Mapping
@@ -7,56 +10,56 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from gymnasium import Space
 from numpy.typing import NDArray
 
-from hotlap.config import build, snake_case
+from hotlap.config import Range, build, check_ranges, setting, snake_case
 from hotlap.envs.fleet import check_repeat
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.spaces import OBSERVATION_LAYOUT
 from hotlap.errors import ConfigError, InputFileError, ModelError
-from hotlap.models.archive import read_archive
+from hotlap.models.archive import Archive, read_archive, write_archive
+from hotlap.models.space_data import space_from_data
 from hotlap.sim.version import PHYSICS_VERSION
 
-# Where runs lie unless they were put elsewhere.
-EXPERIMENTS = Path("results") / "experiments"
+EXPERIMENTS = Path("results") / "experiments"  # the default place of runs
+AlgorithmName = Literal["ppo", "sac", "a2c"]
 PolicyKind = Literal["auto", "MlpPolicy", "CnnPolicy", "MultiInputPolicy"]
 POLICY_GROUP, NORMALIZER_GROUP = "policy", "normalizer"
 MAX_WIDTH = 65_536
-_CHECKPOINT = re.compile(r"checkpoint_(\d{1,15})\.zip", re.ASCII)
+CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class PolicySettings:
-    """The networks' shape; what is left out is as the learning library has it."""
+    """The shape of a policy's networks; None means the default of stable-baselines3."""
 
-    kind: PolicyKind = "auto"
-    net_arch: tuple[int, ...] | None = None  # hidden layers' widths
-    activation: Literal["tanh", "relu", "elu"] | None = None
-    log_std_init: float | None = None
+    kind: PolicyKind = setting("auto", "Type of the policy; `auto` chooses by the observation space.")
+    net_arch: tuple[int, ...] | None = setting(None, "Widths of the hidden layers.", Range(1, MAX_WIDTH))
+    activation: Literal["tanh", "relu", "elu"] | None = setting(None, "Activation function of the hidden layers.")
+    log_std_init: float | None = setting(None, "Initial logarithm of the actions' standard deviation.")
 
     def __post_init__(self) -> None:
-        for width in self.net_arch or ():
-            if not 1 <= width <= MAX_WIDTH:
-                raise ConfigError(f"net_arch: a layer's width must be from 1 to {MAX_WIDTH}, got {width}.")
+        check_ranges(self)
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """All that is needed to build a model's policy and to let it drive as it was trained to."""
+    """Everything needed to rebuild a model's policy and to use it as in training."""
 
-    algorithm: Literal["ppo", "sac", "a2c"]
+    algorithm: AlgorithmName
     environment: str
     seed: int
     step: int
     config_digest: str
     weights_digest: str
     policy: PolicySettings
-    observation_space: str  # as Gymnasium prints it: enough to notice another one
-    action_space: str
+    observation_space: Mapping[str, Any]  # as `space_data` describes a space
+    action_space: Mapping[str, Any]
     env_args: Mapping[str, Any] = field(default_factory=dict)
-    physics: str | None = None  # of the racer's models
+    physics: str | None = None  # this and the next two: models of the racer only
     observation_layout: str | None = None
     track: str | None = None
     action_repeat: int = 1
@@ -67,26 +70,31 @@ class ModelCard:
 
     def __post_init__(self) -> None:
         check_repeat(self.action_repeat)
-        stacked_observation_space(self.stack, self.lap_fourier)  # refuses what no policy can see
+        stacked_observation_space(self.stack, self.lap_fourier)  # raises where either is out of range
         if self.clip_obs is not None and not self.clip_obs > 0.0:
             raise ConfigError(f"clip_obs must be more than zero, got {self.clip_obs:g}.")
+        _ = self.spaces
 
     @property
     def is_racer(self) -> bool:
-        """Whether the model drives our cars."""
+        """Whether this is a model of the racer."""
         return self.environment == RACER_ID
 
+    @property
+    def spaces(self) -> tuple[Space[Any], Space[Any]]:
+        """Observation space, stack and Fourier features included, and action space."""
+        return space_from_data(self.observation_space), space_from_data(self.action_space)
+
     def as_plain(self) -> dict[str, Any]:
-        """Plain data for the file's manifest."""
+        """The card as plain JSON data."""
         plain = asdict(self)
         plain["policy"]["net_arch"] = list(self.policy.net_arch) if self.policy.net_arch is not None else None
-        plain["env_args"] = dict(self.env_args)
         return plain
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model as it lies in its file: the card, the policy's weights, and the normalizer's statistics if it has one."""
+    """The content of a model file: the card, the policy's weights, and the normalizer's statistics if it has one."""
 
     path: Path
     card: ModelCard
@@ -95,53 +103,65 @@ class ModelFile:
 
 
 def read_model(path: Path) -> ModelFile:
-    """The model in a file, whole and made for this version of everything it depends on."""
+    """The model in a file, verified and checked to fit this version's physics and observations."""
     archive = read_archive(path, only=(POLICY_GROUP, NORMALIZER_GROUP))
     card = card_of(archive.about, path)
     refuse_foreign(card, path)
     normalizer = archive.tensors.get(NORMALIZER_GROUP, {})
     weights = archive.tensors.get(POLICY_GROUP)
     if not weights:
-        raise ModelError(f"{path}: holds no policy. Take another model.")
+        raise ModelError(f"{path}: holds no policy. Use another model.")
     if card.clip_obs is not None and not {"obs_mean", "obs_var"} <= set(normalizer):
         raise ModelError(
-            f"{path}: was trained on normalized observations, and their statistics are missing. Take another model."
+            f"{path}: was trained on normalized observations, but their statistics are missing. Use another model."
         )
-    for name, array in {**weights, **normalizer}.items():
-        if not np.isfinite(array).all():
-            raise ModelError(f"{path}: {name!r:.80} is not finite; its training went wrong. Take an earlier one.")
+    refuse_not_finite(path, {**weights, **normalizer})
     return ModelFile(path, card, weights, normalizer)
+
+
+def write_model(path: Path, model: ModelFile) -> None:
+    """Write a model file that can be evaluated, driven with and exported; training cannot resume from it."""
+    groups = {POLICY_GROUP: model.weights, NORMALIZER_GROUP: model.normalizer}
+    about = {"card": model.card.as_plain(), "step": model.card.step}
+    write_archive(path, Archive(about, {}, {name: arrays for name, arrays in groups.items() if arrays}))
 
 
 def card_of(about: Mapping[str, Any], path: Path) -> ModelCard:
     """The card in a file's manifest."""
     card = about.get("card")
     if not isinstance(card, Mapping):
-        raise ModelError(f"{path}: does not say what it is a model of. Is it another program's file?")
+        raise ModelError(f"{path}: has no model card. Is it another program's file?")
     try:
         return build(ModelCard, card, "card", snake_case)
     except (ConfigError, TypeError) as error:
-        raise ModelError(f"{path}: its description cannot be read ({error}). Was it made by a newer hotlap?") from None
+        raise ModelError(f"{path}: cannot read its card ({error}). Was it made by another version of hotlap?") from None
 
 
 def refuse_foreign(card: ModelCard, path: Path) -> None:
-    """A model of the racer drives on the physics and sees the observations it was trained with, or not at all."""
+    """Refuse a model of the racer that was trained with other physics or another observation layout."""
     if not card.is_racer:
         return
     if card.physics != PHYSICS_VERSION:
         raise ModelError(
-            f"{path}: was trained on physics {card.physics}; these are {PHYSICS_VERSION}. Train it again, or use the "
-            "version of hotlap it was made with."
+            f"{path}: was trained with physics {card.physics}; this version has {PHYSICS_VERSION}. Train it again, or "
+            "use the version of hotlap it was made with."
         )
     if card.observation_layout != OBSERVATION_LAYOUT:
         raise ModelError(
-            f"{path}: sees observations laid out as {card.observation_layout}; here they are {OBSERVATION_LAYOUT}. "
-            "Train it again, or use the version of hotlap it was made with."
+            f"{path}: was trained with observation layout {card.observation_layout}; this version has "
+            f"{OBSERVATION_LAYOUT}. Train it again, or use the version of hotlap it was made with."
         )
 
 
+def refuse_not_finite(path: Path, arrays: Arrays) -> None:
+    """Refuse weights or statistics that hold NaN or infinity."""
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"{path}: {name!r:.80} is not finite, so its training diverged. Use an earlier model.")
+
+
 def find_model(run: str) -> Path:
-    """What a path or a run's name means: itself, or a run's best model, its final one, or newest checkpoint."""
+    """The file that a path or a run's name means: the file itself, or the run's best, final or newest model."""
     found = [path for path in (Path(run), EXPERIMENTS / run) if run and is_there(path)]
     if not found:
         raise InputFileError(f"{run!r:.80} is not known. Name a run (`hotlap train` makes them) or a model file.")
@@ -152,15 +172,15 @@ def find_model(run: str) -> Path:
         models = sorted(folder.glob(pattern))
         if models:
             return models[0]
-    checkpoints = {int(match[1]): path for path in folder.iterdir() if (match := _CHECKPOINT.fullmatch(path.name))}
+    checkpoints = {int(match[1]): path for path in folder.iterdir() if (match := CHECKPOINT_NAME.fullmatch(path.name))}
     if not checkpoints:
         raise InputFileError(f"{folder}: holds no model and no checkpoint yet. Train it first, or name another.")
     return checkpoints[max(checkpoints)]
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is such a file or folder; a name that cannot be one means no."""
+    """Whether the path exists; a name too long for the file system does not."""
     try:
         return path.exists()
-    except OSError:  # too long
+    except OSError:
         return False

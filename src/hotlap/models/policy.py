@@ -1,6 +1,5 @@
 """The network of a model file: built, filled with its weights, and asked for actions."""
 
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -9,39 +8,33 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.a2c import CnnPolicy, MlpPolicy, MultiInputPolicy
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.vec_env import VecTransposeImage
-from stable_baselines3.sac import CnnPolicy as SACCnnPolicy
-from stable_baselines3.sac import MlpPolicy as SACMlpPolicy
-from stable_baselines3.sac import MultiInputPolicy as SACMultiInputPolicy
 from torch import nn
 
 from hotlap.errors import ConfigError, ModelError
-from hotlap.models.model_file import ModelCard, ModelFile, PolicyKind, PolicySettings
+from hotlap.models.algorithms import ALGORITHMS
+from hotlap.models.model_file import ModelFile, PolicyKind, PolicySettings
+from hotlap.models.space_data import same_to_policy, space_data
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
-# PPO and A2C share their policies.
-_ACTOR_CRITICS = {"MlpPolicy": MlpPolicy, "CnnPolicy": CnnPolicy, "MultiInputPolicy": MultiInputPolicy}
-_SOFT = {"MlpPolicy": SACMlpPolicy, "CnnPolicy": SACCnnPolicy, "MultiInputPolicy": SACMultiInputPolicy}
-POLICIES: dict[str, Mapping[str, type[BasePolicy]]] = {"ppo": _ACTOR_CRITICS, "a2c": _ACTOR_CRITICS, "sac": _SOFT}
 VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
-_BOX = re.compile(r"Box\(.*, (\([\d, ]*\)), (\w+)\)")  # its shape and type
-LONGEST_SPACE = 120  # letters of an error about it
-# The library's convolutions leave nothing of a smaller picture.
-SMALLEST_PICTURE = 36
+MAX_SPACE_TEXT = 120  # characters of a space in an error text
+MIN_PICTURE_SIDE = 36  # pixels: NatureCNN's convolutions need at least this
+MIN_DEFAULT_WIDTH = 64  # of the hidden layers where net_arch is not given
 
 
 def policy_kind(settings: PolicySettings, observations: spaces.Space[Any]) -> PolicyKind:
-    """The library's name of the policy that suits the observations; the one that the settings name, if it does."""
+    """The policy class for these observations: the one that the settings name, or the one that suits them."""
     suited = _suited_kind(observations)
     if settings.kind in ("auto", suited):
         return suited
     if settings.kind == "MlpPolicy" and not isinstance(observations, spaces.Dict):
-        return "MlpPolicy"  # takes pictures too, pixel by pixel
+        return "MlpPolicy"  # flattens pictures
     raise ConfigError(
-        f"policy.kind: {settings.kind} does not suit observations {_one_line(observations)}. Leave it out for {suited}."
+        f"policy.kind: {settings.kind} does not suit observations {describe_space(observations)}. "
+        f"Leave it out for {suited}."
     )
 
 
@@ -49,15 +42,15 @@ def _suited_kind(observations: spaces.Space[Any]) -> PolicyKind:
     if isinstance(observations, spaces.Dict):
         return "MultiInputPolicy"
     if isinstance(observations, spaces.Box) and is_image_space(observations):
-        _, shorter_side, _ = sorted(observations.shape)  # of the three, the channels are the fewest
-        return "CnnPolicy" if shorter_side >= SMALLEST_PICTURE else "MlpPolicy"
+        _, shorter_side, _ = sorted(observations.shape)  # the smallest of the three are the channels
+        return "CnnPolicy" if shorter_side >= MIN_PICTURE_SIDE else "MlpPolicy"
     return "MlpPolicy"
 
 
 def network_observations(observations: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The observations as the library hands them to a network: a picture's channels come first."""
-    if isinstance(observations, spaces.Dict):
-        return spaces.Dict({name: network_observations(space) for name, space in observations.spaces.items()})
+    """The observation space that a network sees: stable-baselines3 moves a picture's channels to the front."""
+    if isinstance(observations, spaces.Dict):  # pairs keep the order of the keys
+        return spaces.Dict([(name, network_observations(space)) for name, space in observations.spaces.items()])
     if not isinstance(observations, spaces.Box) or not is_image_space(observations):
         return observations
     if is_image_space_channels_first(observations):
@@ -66,13 +59,13 @@ def network_observations(observations: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]:
-    """The settings as the library's policies take them."""
+    """The settings as keyword arguments of stable-baselines3's policies."""
     arguments: dict[str, Any] = {}
     if settings.net_arch is not None:
         arguments["net_arch"] = list(settings.net_arch)
     if settings.activation is not None:
         arguments["activation_fn"] = ACTIVATIONS[settings.activation]
-    if settings.log_std_init is not None and algorithm != "sac":
+    if settings.log_std_init is not None and ALGORITHMS[algorithm].has_log_std:
         arguments["log_std_init"] = settings.log_std_init
     return arguments
 
@@ -87,32 +80,29 @@ class LearnedPolicy:
         self._clip_obs = clip_obs
         if clip_obs is not None:
             statistics = normalizer or {}
-            # The same expression as VecNormalize's, so that the policy sees here what it saw in training.
+            # The same expression as VecNormalize's, so that observations are normalized bit for bit as in training.
             self._mean = statistics["obs_mean"]
             self._scale = np.sqrt(statistics["obs_var"] + VARIANCE_FLOOR)
 
     @classmethod
     def from_file(
-        cls, model: ModelFile, observations: spaces.Space[Any], actions: spaces.Space[Any]
+        cls,
+        model: ModelFile,
+        observations: spaces.Space[Any] | None = None,
+        actions: spaces.Space[Any] | None = None,
     ) -> "LearnedPolicy":
-        """The policy of a model file, for an environment with these spaces."""
-        card = model.card
-        for name, space, saved, is_same in (
-            ("observations", observations, card.observation_space, _are_seen_alike),
-            ("actions", actions, card.action_space, _are_same),
-        ):
-            if not is_same(str(space), saved):
-                raise ModelError(
-                    f"{model.path}: its {name} are {_one_line(saved)}; this environment's are {_one_line(space)}. "
-                    "Take a model of this environment."
-                )
-        if card.clip_obs is not None and any(
+        """The policy of a model file, for an environment with these spaces; without them, for those of its card."""
+        saved_observations, saved_actions = model.card.spaces
+        observations = saved_observations if observations is None else observations
+        actions = saved_actions if actions is None else actions
+        refuse_other_spaces(model, observations, actions, "Use a model of this environment.")
+        if model.card.clip_obs is not None and any(
             model.normalizer[name].shape != observations.shape for name in ("obs_mean", "obs_var")
         ):
-            raise ModelError(f"{model.path}: its normalizer does not fit its observations. Take another model.")
-        network = _build_network(card, observations, actions, model)
+            raise ModelError(f"{model.path}: its normalizer does not fit its observations. Use another model.")
+        network = _build_network(model, observations, actions)
         network.set_training_mode(False)
-        return cls(network, card.clip_obs, model.normalizer)
+        return cls(network, model.card.clip_obs, model.normalizer)
 
     def act(self, obs: Any) -> NDArray[Any]:
         """Actions for raw observations, one row each."""
@@ -122,45 +112,58 @@ class LearnedPolicy:
         return actions
 
 
-def _are_same(one: str, other: str) -> bool:
-    """Whether two printed spaces are one; where numpy breaks a long row depends on its print options."""
-    return one.split() == other.split()
-
-
-def _are_seen_alike(one: str, other: str) -> bool:
-    """Whether a policy sees no difference between two printed spaces: the bounds of a Box are none to it.
-
-    EnvPool prints other bounds than Gymnasium for the same environment.
-    """
-    boxes = [_BOX.fullmatch(" ".join(text.split())) for text in (one, other)]
-    return _are_same(one, other) or (all(boxes) and len({box.groups() for box in boxes if box}) == 1)
-
-
-def _one_line(space: object) -> str:
-    """A space as an error shows it: the beginning, and the end, where its shape is."""
-    text = " ".join(str(space).split())
-    return text if len(text) <= LONGEST_SPACE else f"{text[: LONGEST_SPACE // 2]} … {text[-LONGEST_SPACE // 2 :]}"
-
-
-def _build_network(
-    card: ModelCard, observations: spaces.Space[Any], actions: spaces.Space[Any], model: ModelFile
-) -> BasePolicy:
-    """The network that the card describes, with the file's weights in it."""
-    misfit = f"{model.path}: its weights do not fit the network that it describes. Take another model."
-    # Before anything is allocated: a description of huge layers is refused, not built.
-    if sum(left * right for left, right in pairwise(card.policy.net_arch or ())) > sum(
-        array.size for array in model.weights.values()
+def refuse_other_spaces(
+    model: ModelFile, observations: spaces.Space[Any], actions: spaces.Space[Any], remedy: str
+) -> None:
+    """Refuse an environment whose actions differ from the model's, or whose observations differ in more than bounds."""
+    saved_observations, saved_actions = model.card.spaces
+    seen, saved_seen = network_observations(observations), network_observations(saved_observations)
+    for what, saved, given, is_same in (
+        ("observations", saved_observations, observations, same_to_policy(seen, saved_seen)),
+        ("actions", saved_actions, actions, space_data(actions) == space_data(saved_actions)),
     ):
-        raise ModelError(misfit)
+        if not is_same:
+            raise ModelError(
+                f"{model.path}: its {what} are {describe_space(saved)}; this environment's are "
+                f"{describe_space(given)}. {remedy}"
+            )
+
+
+def describe_space(space: object) -> str:
+    """A space as an error shows it: its beginning and its end, where the shape is."""
+    text = " ".join(str(space).split())
+    return text if len(text) <= MAX_SPACE_TEXT else f"{text[: MAX_SPACE_TEXT // 2]} … {text[-MAX_SPACE_TEXT // 2 :]}"
+
+
+def _build_network(model: ModelFile, observations: spaces.Space[Any], actions: spaces.Space[Any]) -> BasePolicy:
+    """The network that the card describes, with the file's weights in it."""
+    card = model.card
     try:
-        policy_class = POLICIES[card.algorithm][policy_kind(card.policy, observations)]
+        kind = policy_kind(card.policy, observations)
     except ConfigError as error:
         raise ModelError(f"{model.path}: {error}") from None
+    misfit = f"{model.path}: its weights do not fit the network that its card describes. Use another model."
+    num_weights = sum(array.size for array in model.weights.values())
+    if _min_parameters(card.policy, kind, observations, actions) > num_weights:
+        raise ModelError(misfit)
     arguments = policy_arguments(card.policy, card.algorithm)
-    with torch.random.fork_rng(devices=[]):  # building a network draws first weights; nobody's generator may notice
+    with torch.random.fork_rng(devices=[]):  # initial weights are random; the caller's generator must not change
+        policy_class = ALGORITHMS[card.algorithm].policies[kind]
         network = policy_class(network_observations(observations), actions, lambda _: 0.0, **arguments)
     try:
         network.load_state_dict({name: torch.from_numpy(array) for name, array in model.weights.items()})
     except RuntimeError:
         raise ModelError(misfit) from None
     return network
+
+
+def _min_parameters(
+    settings: PolicySettings, kind: PolicyKind, observations: spaces.Space[Any], actions: spaces.Space[Any]
+) -> int:
+    """A lower bound of a network's size, so that a card of a huge network is refused before anything is allocated."""
+    num_inputs = int(spaces.utils.flatdim(observations))
+    hidden = (MIN_DEFAULT_WIDTH,) if settings.net_arch is None else settings.net_arch
+    # Other kinds have convolutions before the hidden layers, with more weights than a picture has pixels.
+    first = num_inputs if kind == "MlpPolicy" else 1
+    widths = (first, *hidden, int(spaces.utils.flatdim(actions)))
+    return max(num_inputs, sum(left * right for left, right in pairwise(widths)))

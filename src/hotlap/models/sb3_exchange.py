@@ -1,83 +1,96 @@
-"""Exchange with plain stable-baselines3, whose files are pickles: written for its `load`, read without running them."""
+"""Exchange with plain stable-baselines3, whose files are pickles: the only module that writes or loads them."""
 
 import io
 import json
 import logging
 import pickle
 import sys
+import warnings
 import zipfile
-import zlib
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3 import A2C, PPO, SAC
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from hotlap.atomic_files import write_atomically
+from hotlap.config import build, snake_case
+from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
-from hotlap.errors import ConfigError, InputFileError, ModelError, one_line
-from hotlap.models.archive import Archive, tensors_digest, write_archive
-from hotlap.models.exchange import spaces_of
-from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP, Arrays, ModelCard, ModelFile
-from hotlap.models.policy import VARIANCE_FLOOR, LearnedPolicy, policy_arguments, policy_kind
-from hotlap.models.sb3_text import check_space, find_algorithm, find_count, find_policy
+from hotlap.envs.spaces import OBSERVATION_LAYOUT, action_space
+from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
+from hotlap.models.algorithms import ALGORITHMS, Algorithm
+from hotlap.models.archive import tensors_digest
+from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicySettings, refuse_not_finite
+from hotlap.models.policy import (
+    ACTIVATIONS,
+    VARIANCE_FLOOR,
+    LearnedPolicy,
+    policy_arguments,
+    policy_kind,
+    refuse_other_spaces,
+)
+from hotlap.models.space_data import space_data
 from hotlap.sim.version import PHYSICS_VERSION
 
-MAX_MEMBER_BYTES = 1 << 30  # of a file inside a model, and of a normalizer: what is larger is neither
-
-_PLAIN: dict[str, type[BaseAlgorithm]] = {"ppo": PPO, "a2c": A2C, "sac": SAC}
+# Arguments of stable-baselines3's policies that do not change which action a trained policy takes.
+_IRRELEVANT_ARGUMENTS = {
+    *("ortho_init", "optimizer_class", "optimizer_kwargs"),
+    *("use_sde", "full_std", "use_expln", "clip_mean"),  # all belong to gSDE, which is refused
+}
 _log = logging.getLogger(__name__)
+_Loaded = TypeVar("_Loaded")
 
 
-# --- for stable-baselines3 to load ---
+# --- export ---
 
 
 def export_sb3(model: ModelFile, path: Path) -> list[Path]:
     """Write a model for `PPO.load`, `A2C.load` or `SAC.load`, and its normalizer for `VecNormalize.load`.
 
-    `path` may end in `.zip` or not; the normalizer goes to `…_vecnormalize.pkl` beside it. Both hold the library's own
-    classes only and are set for playing: the hyperparameters are the library's defaults, the optimizer is new, and the
-    normalizer neither learns nor touches rewards. Gives back what was written.
+    `path` may end in `.zip` or not; the normalizer goes to `…_vecnormalize.pkl` beside it. Both hold only classes of
+    stable-baselines3 and are made for evaluation: hyperparameters are its defaults, the optimizer is new, and the
+    normalizer neither updates its statistics nor changes rewards. Returns the files written.
     """
-    observations, actions = spaces_of(model.card)
-    LearnedPolicy.from_file(model, observations, actions)  # refuses weights and spaces that do not go together
-    env = DummyVecEnv([lambda: _Still(observations, actions)])
-    zipped, pickled = sb3_names(path)
-    written = io.BytesIO()
-    _plain_learner(model, env).save(written)
-    write_atomically(zipped, written.getvalue())
+    LearnedPolicy.from_file(model)  # refuses weights that do not fit the card
+    env = _placeholder_env(*model.card.spaces)
+    zip_path, pickle_path = sb3_names(path)
+    content = io.BytesIO()
+    _make_learner(model, env).save(content)
+    write_atomically(zip_path, content.getvalue())
     if model.card.clip_obs is None:
-        if pickled.exists():
-            _log.warning("%s: belongs to another model; this one sees observations as they are.", pickled)
-        return [zipped]
-    write_atomically(pickled, pickle.dumps(_plain_normalizer(model, env, model.card.clip_obs)))
-    return [zipped, pickled]
+        if pickle_path.exists():
+            _log.warning("%s: belongs to another model; this one does not normalize observations.", pickle_path)
+        return [zip_path]
+    write_atomically(pickle_path, pickle.dumps(_make_normalizer(model, env, model.card.clip_obs)))
+    return [zip_path, pickle_path]
 
 
 def sb3_names(path: Path) -> tuple[Path, Path]:
-    """Where the model and its normalizer go."""
+    """The files of the model and of its normalizer."""
     stem = path.name.removesuffix(".zip")
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}_vecnormalize.pkl")
 
 
-class _Still(gym.Env[Any, Any]):
-    """An environment that has spaces and nothing else, which is all that building a learner takes."""
+class _PlaceholderEnv(gym.Env[Any, Any]):
+    """An environment with spaces and no behaviour, which is all that building a learner needs."""
 
     def __init__(self, observations: spaces.Space[Any], actions: spaces.Space[Any]) -> None:
         self.observation_space, self.action_space = observations, actions
 
 
-def _plain_learner(model: ModelFile, env: DummyVecEnv) -> BaseAlgorithm:
+def _placeholder_env(observations: spaces.Space[Any], actions: spaces.Space[Any]) -> DummyVecEnv:
+    return DummyVecEnv([lambda: _PlaceholderEnv(observations, actions)])
+
+
+def _make_learner(model: ModelFile, env: DummyVecEnv) -> Any:
     card = model.card
+    algorithm = ALGORITHMS[card.algorithm]
     settings: dict[str, Any] = {
         "policy": policy_kind(card.policy, env.observation_space),
         "env": env,
@@ -85,21 +98,19 @@ def _plain_learner(model: ModelFile, env: DummyVecEnv) -> BaseAlgorithm:
         "device": "cpu",
         "_init_setup_model": False,
     }
-    learner = _PLAIN[card.algorithm](**settings)
-    # A replay buffer of the default size is never filled here, but it is made, and may not fit into memory.
-    buffer_size = getattr(learner, "buffer_size", None)
-    if buffer_size is not None:
-        learner.buffer_size = 1  # type: ignore[attr-defined]
-    with torch.random.fork_rng(devices=[]):  # building a network draws first weights; nobody's generator may notice
+    learner: Any = algorithm.sb3_class(**settings)
+    if algorithm.is_off_policy:  # a replay buffer of the default size might not fit into memory
+        default_size, learner.buffer_size = learner.buffer_size, 1
+    with torch.random.fork_rng(devices=[]):  # initial weights are random; the caller's generator must not change
         learner._setup_model()
-    if buffer_size is not None:
-        learner.buffer_size = buffer_size  # type: ignore[attr-defined]
+    if algorithm.is_off_policy:
+        learner.buffer_size = default_size
     learner.policy.load_state_dict({name: torch.from_numpy(array) for name, array in model.weights.items()})
     learner.num_timesteps = card.step
     return learner
 
 
-def _plain_normalizer(model: ModelFile, env: DummyVecEnv, clip_obs: float) -> VecNormalize:
+def _make_normalizer(model: ModelFile, env: DummyVecEnv, clip_obs: float) -> VecNormalize:
     normalizer = VecNormalize(env, training=False, norm_reward=False, clip_obs=clip_obs, epsilon=VARIANCE_FLOOR)
     found: tuple[tuple[str, Any], ...] = (("obs", normalizer.obs_rms), ("return", normalizer.ret_rms))
     for name, statistics in found:
@@ -114,175 +125,155 @@ def _fill(statistics: RunningMeanStd, name: str, arrays: Arrays) -> None:
         statistics.count = float(arrays[f"{name}_count"])
 
 
-# --- from stable-baselines3 ---
+# --- import ---
 
 
 def read_sb3(
-    path: Path, environment: str, *, vecnormalize: Path | None = None, seen: Mapping[str, Any] | None = None
+    path: Path, environment: str, *, vecnormalize: Path | None = None, racer: Mapping[str, Any] | None = None
 ) -> ModelFile:
-    """A model that plain stable-baselines3 saved, as one of ours; `write_model` makes a file of it.
+    """A model that plain stable-baselines3 saved, converted to one of ours. It unpickles: use it on trusted files only.
 
-    It says neither which environment it was trained in nor, for the racer, how that was shown to it: `seen` may have
-    `track`, `action_repeat`, `stack` and `lap_fourier`. Nothing in the file is run: the weights are read by torch's
-    restricted reader, the rest from the text that the library keeps beside its pickles.
+    Such a file names neither its environment nor, for the racer, the track or how observations were prepared: `racer`
+    may hold `track`, `action_repeat`, `stack` and `lap_fourier`.
     """
-    members = _read_zip(path)
-    data, weights = _parse_data(path, members["data"]), _parse_weights(path, members["policy.pth"])
-    clip_obs, normalizer = (None, {}) if vecnormalize is None else _read_normalizer(vecnormalize)
-    if vecnormalize is None and data.get("_last_original_obs") is not None:
-        _log.warning("%s was trained behind a VecNormalize. If that changed observations, give --vecnormalize.", path)
+    racer_fields = _racer_fields(environment, racer or {})
+    algorithm, version = _identify(path)
+    learner = _load(path, "a model of stable-baselines3", lambda: _load_learner(path, algorithm))
+    observations, actions = learner.observation_space, learner.action_space
+    clip_obs, normalizer = None, Arrays()
+    if vecnormalize is not None:
+        env = _placeholder_env(observations, actions)
+        clip_obs, normalizer = _load(vecnormalize, "a VecNormalize", lambda: _statistics(vecnormalize, env))
+    elif getattr(learner, "_last_original_obs", None) is not None:
+        _log.warning("%s: was trained with a VecNormalize. If it normalized observations, pass --vecnormalize.", path)
+    weights: Arrays = {name: tensor.detach().numpy().copy() for name, tensor in learner.policy.state_dict().items()}
     card = ModelCard(
-        algorithm=find_algorithm(path, data),
+        algorithm=algorithm.name,
         environment=RACER_ID if environment == REMOTE_RACER_ID else environment,
-        seed=find_count(data, "seed"),
-        step=find_count(data, "num_timesteps"),
-        config_digest="",  # there is no configuration of ours
+        seed=learner.seed or 0,
+        step=learner.num_timesteps,
+        config_digest="",  # it has no configuration of ours
         weights_digest=tensors_digest(weights),
-        policy=find_policy(path, data),
-        observation_space="",  # these two are known when there is a card
-        action_space="",
+        policy=_policy_settings(path, algorithm, learner),
+        observation_space=space_data(observations),
+        action_space=space_data(actions),
         clip_obs=clip_obs,
-        trained_on=f"stable-baselines3 {members['_stable_baselines3_version'].decode('ascii', 'replace').strip():.40}",
-        **_racer_fields(environment, seen or {}),
+        trained_on=f"stable-baselines3 {version:.40}",
+        **racer_fields,
     )
-    return _fitted(ModelFile(path, card, weights, normalizer), data)
-
-
-def _fitted(model: ModelFile, data: Mapping[str, Any]) -> ModelFile:
-    """The model with its environment's spaces on the card, if they are those that it was trained with."""
-    card = model.card
-    observations, actions = spaces_of(card)
-    check_space(model.path, card, "observations", data, observations)
-    check_space(model.path, card, "actions", data, actions)
-    kind = policy_kind(card.policy, observations)
-    if kind == "CnnPolicy" and not any(".cnn." in name for name in model.weights):
-        kind = "MlpPolicy"  # was asked for, though it sees pictures
-    policy = replace(card.policy, kind=kind)
-    card = replace(card, policy=policy, observation_space=str(observations), action_space=str(actions))
-    model = replace(model, card=card)
-    LearnedPolicy.from_file(model, observations, actions)  # refuses what does not go together
+    model = ModelFile(path, card, weights, normalizer)
+    refuse_not_finite(path, weights)
+    if card.is_racer:
+        remedy = "Name its environment (--env), or its --stack and --lap-fourier."
+        expected = stacked_observation_space(card.stack, card.lap_fourier)
+        refuse_other_spaces(model, expected, action_space(), remedy)
+    LearnedPolicy.from_file(model)  # refuses a normalizer that does not fit
     return model
 
 
-def write_model(path: Path, model: ModelFile) -> None:
-    """Write a model file of ours: it can be evaluated, driven with and exported, but no run goes on from it."""
-    groups = {POLICY_GROUP: model.weights, NORMALIZER_GROUP: model.normalizer}
-    about = {"card": model.card.as_plain(), "step": model.card.step}
-    write_archive(path, Archive(about, {}, {name: arrays for name, arrays in groups.items() if arrays}))
+def _identify(path: Path) -> tuple[Algorithm, str]:
+    """The algorithm of a saved model and the version that saved it, from the JSON in it; nothing is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as zipped:
+            if "manifest.json" in zipped.namelist():
+                raise ModelError(f"{path}: is a model of Hotlap already. Use it as it is.")
+            data = json.loads(zipped.read("data"))
+            version = zipped.read("_stable_baselines3_version").decode("ascii", "replace").strip()
+        module = data["policy_class"]["__module__"]
+    except HotlapError:
+        raise
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file. Check the path.") from None
+    except Exception as error:  # a damaged file may raise anything
+        raise _not_loaded(path, "a model of stable-baselines3", error) from None
+    if module == "stable_baselines3.sac.policies":
+        return ALGORITHMS["sac"], version
+    if module == "stable_baselines3.common.policies":  # used by both PPO and A2C
+        return ALGORITHMS["ppo" if "clip_range" in data else "a2c"], version
+    raise ModelError(f"{path}: its policy is from {module!s:.80}; only policies of PPO, A2C and SAC can be imported.")
 
 
-def _racer_fields(environment: str, seen: Mapping[str, Any]) -> dict[str, Any]:
+def _load(path: Path, what: str, load: Callable[[], _Loaded]) -> _Loaded:
+    """Load a pickle; whatever stable-baselines3 raises becomes one line about this file."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about settings that are not used
+            return load()
+    except HotlapError:
+        raise
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such file. Check the path.") from None
+    except Exception as error:  # unpickling may raise anything
+        raise _not_loaded(path, what, error) from None
+
+
+def _not_loaded(path: Path, what: str, error: Exception) -> ModelError:
+    reason = f"{type(error).__name__}: {one_line(error)}"
+    return ModelError(f"{path}: cannot be loaded as {what} ({reason}). Check the file.")
+
+
+def _load_learner(path: Path, algorithm: Algorithm) -> Any:
+    # Off-policy algorithms allocate their replay buffer when they are loaded.
+    custom_objects = {"buffer_size": 1} if algorithm.is_off_policy else None
+    return algorithm.sb3_class.load(path, device="cpu", custom_objects=custom_objects)
+
+
+def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySettings:
+    """The shape of the networks; a policy that Hotlap cannot represent is refused."""
+    given: dict[str, Any] = dict(learner.policy_kwargs or {})
+    unsupported = sorted(set(given) - _IRRELEVANT_ARGUMENTS - {"net_arch", "activation_fn", "log_std_init"})
+    if learner.use_sde:
+        unsupported.append("use_sde")
+    if unsupported:
+        raise ModelError(f"{path}: its policy uses {', '.join(unsupported):.80}, which Hotlap does not support.")
+    kinds = {policy_class: kind for kind, policy_class in algorithm.policies.items()}
+    if type(learner.policy) not in kinds:
+        raise ModelError(f"{path}: its policy is of class {type(learner.policy).__name__}, which cannot be imported.")
+    found: dict[str, Any] = {"kind": kinds[type(learner.policy)], "log_std_init": given.get("log_std_init")}
+    if given.get("net_arch") is not None:
+        found["net_arch"] = _widths(path, given["net_arch"])
+    if "activation_fn" in given:
+        names = {activation: name for name, activation in ACTIVATIONS.items()}
+        found["activation"] = names.get(given["activation_fn"], getattr(given["activation_fn"], "__name__", "unknown"))
+    try:
+        return build(PolicySettings, found, "policy_kwargs", snake_case)
+    except ConfigError as error:
+        raise ModelError(f"{path}: {error} Hotlap does not support this policy.") from None
+
+
+def _widths(path: Path, arch: Any) -> Any:
+    """Widths of the hidden layers, which Hotlap has the same for actor and critic."""
+    if not isinstance(arch, Mapping):
+        return arch
+    actor, critic = arch.get("pi", []), arch.get("vf", arch.get("qf", []))
+    if actor != critic:
+        raise ModelError(
+            f"{path}: its actor has layers {actor!s:.40} and its critic {critic!s:.40}; Hotlap needs them equal."
+        )
+    return actor
+
+
+def _racer_fields(environment: str, racer: Mapping[str, Any]) -> dict[str, Any]:
     if environment in (RACER_ID, REMOTE_RACER_ID):
-        return {"physics": PHYSICS_VERSION, "observation_layout": OBSERVATION_LAYOUT, **seen}
-    if seen:
-        raise ConfigError(f"{', '.join(seen)}: belongs to {RACER_ID}, and the model is of {environment!s:.80}.")
+        return {"physics": PHYSICS_VERSION, "observation_layout": OBSERVATION_LAYOUT, **racer}
+    if racer:
+        raise ConfigError(f"{', '.join(racer)}: only for {RACER_ID}, and the model is of {environment!s:.80}.")
     return {}
 
 
-def _read_zip(path: Path) -> dict[str, bytes]:
-    """The members of a model that are needed, read whole."""
-    found = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if "manifest.json" in archive.namelist():
-                raise ModelError(f"{path}: is a model of Hotlap already. Use it as it is.")
-            for name in ("data", "policy.pth", "_stable_baselines3_version"):
-                if archive.getinfo(name).file_size > MAX_MEMBER_BYTES:
-                    raise ModelError(f"{path}: {name} in it is too large for a model.")
-                found[name] = archive.read(name)
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file. Check the path.") from None
-    except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise _no_model(path, error) from None
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from None
-    return found
-
-
-def _no_model(path: Path, error: Exception) -> ModelError:
-    return ModelError(f"{path}: is no model that stable-baselines3 saved ({one_line(error)}). Take another file.")
-
-
-def _parse_data(path: Path, text: bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _no_model(path, error) from None
-    if not isinstance(data, dict):
-        raise _no_model(path, TypeError("its data are no object"))
-    return data
-
-
-def _parse_weights(path: Path, content: bytes) -> Arrays:
-    try:
-        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        weights: Arrays = {str(name): tensor.detach().numpy().copy() for name, tensor in found.items()}
-    except Exception as error:  # a damaged or hostile file may raise anything
-        raise _no_model(path, error) from None
-    _refuse_unbounded(path, weights)
-    return weights
-
-
-def _refuse_unbounded(path: Path, arrays: Arrays) -> None:
-    for name, array in arrays.items():
-        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
-            raise ModelError(f"{path}: {name!r:.80} is not finite; its training went wrong. Take an earlier one.")
-
-
-# --- the normalizer's pickle, read without running it ---
-
-
-class _Inert:
-    """Stands for whatever a pickle wants made: keeps the state it is given and does nothing."""
-
-    state: Any = None
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        """Take anything."""
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-
-# How NumPy has arrays and numbers rebuilt, by the names that any of its versions has for these functions.
-_REBUILDERS: dict[str, Any] = {
-    "ndarray": np.ndarray,
-    "dtype": np.dtype,
-    "_reconstruct": np.empty(0).__reduce__()[0],
-    "scalar": np.float64(0.0).__reduce__()[0],
-    "_frombuffer": np.empty(1).__reduce_ex__(5)[0],
-}
-
-
-class _Reader(pickle.Unpickler):
-    """Rebuilds plain data and arrays; of everything else only the state is kept."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """What a name in the pickle means: never what its maker had in mind, unless it is an array."""
-        return _REBUILDERS.get(name, _Inert) if module.partition(".")[0] == "numpy" else _Inert
-
-
-def _read_normalizer(path: Path) -> tuple[float | None, Arrays]:
-    """The limit of a saved VecNormalize's observations, None where it leaves them alone, and its statistics."""
-    try:
-        if path.stat().st_size > MAX_MEMBER_BYTES:
-            raise ModelError(f"{path}: is too large for a normalizer.")
-        state = _Reader(io.BytesIO(path.read_bytes())).load().state
-        arrays: Arrays = {}
-        for name, place in (("obs", "obs_rms"), ("return", "ret_rms")):
-            if name == "return" or state["norm_obs"]:
-                statistics = state[place].state
-                arrays |= {f"{name}_{key}": np.array(statistics[key], np.float64) for key in ("mean", "var", "count")}
-        # A limit of infinity, which JSON does not have, is none to a number either way.
-        clip_obs, epsilon = min(float(state["clip_obs"]), sys.float_info.max), float(state["epsilon"])
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such file. Check the path.") from None
-    except ModelError:
-        raise
-    except Exception as error:  # a damaged or hostile file may raise anything
-        reason = f"{type(error).__name__}: {one_line(error)}"
-        raise ModelError(f"{path}: is no VecNormalize over plain observations ({reason}). Take another file.") from None
-    if epsilon != VARIANCE_FLOOR:
-        raise ModelError(f"{path}: its epsilon is {epsilon:g}; Hotlap's normalizers have {VARIANCE_FLOOR:g}.")
-    _refuse_unbounded(path, arrays)
-    return (clip_obs if state["norm_obs"] else None), arrays
+def _statistics(path: Path, env: DummyVecEnv) -> tuple[float | None, Arrays]:
+    """`clip_obs` of a saved VecNormalize, None where it does not normalize observations, and its statistics."""
+    normalizer = VecNormalize.load(str(path), env)
+    found: dict[str, Any] = {"return": normalizer.ret_rms}
+    if normalizer.norm_obs:
+        found["obs"] = normalizer.obs_rms
+    arrays: Arrays = {
+        f"{name}_{key}": np.array(getattr(statistics, key), np.float64)
+        for name, statistics in found.items()
+        for key in ("mean", "var", "count")
+    }
+    if normalizer.epsilon != VARIANCE_FLOOR:
+        raise ModelError(f"{path}: its epsilon is {normalizer.epsilon:g}; Hotlap supports {VARIANCE_FLOOR:g} only.")
+    refuse_not_finite(path, arrays)
+    # JSON cannot hold infinity; the largest float does not clip either.
+    return (min(float(normalizer.clip_obs), sys.float_info.max) if normalizer.norm_obs else None), arrays

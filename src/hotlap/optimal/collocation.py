@@ -1,10 +1,9 @@
-"""The minimum-time problem as a nonlinear program, with its derivatives put together point by point.
+"""The minimum-time problem as a nonlinear program, with its derivatives assembled point by point.
 
 The lap is cut into intervals of about equal driving time. In each, the state is a cubic that satisfies the equations of
-motion at three Radau points (the last is the interval's end), and the controls are constant. All that is not linear in
-that happens at single points, twelve numbers in and twelve out, so the big sparse derivatives are small dense ones
-between constant matrices. Left to itself, CasADi would differentiate the whole lap direction by direction: ten times
-the work.
+motion at three Radau points (the last is the interval's end), and the controls are constant. Every nonlinear term
+belongs to one point (twelve inputs, twelve outputs), so the sparse derivatives of the lap are small dense ones between
+constant matrices. Assembling them by hand takes a tenth of the time that CasADi's own differentiation of the lap does.
 """
 
 from dataclasses import dataclass
@@ -27,10 +26,10 @@ PEAK_SLIP = float(np.tan(np.pi / 3.0))
 STATE_SCALE = np.array([5.0, 0.3, 40.0, 3.0, 1.0, 0.5, 1.0, 1.0, 3000.0])
 CONTROL_SCALE = np.array([4.0, 1.0, 1.0])
 
-# A control that jumps to and fro gains nothing; this makes the solution unique and costs under 0.01 % of a lap.
+# Cost of control changes (s per squared scaled change): makes the solution unique for under 0.01 % of a lap.
 SMOOTHING_S = 2e-4
 
-# What a point takes: states, controls. What it gives: the states' slopes, the time a metre takes, both axles' slips.
+# A point's inputs: states and controls. Its outputs: state derivatives per metre, time per metre, both axles' slips.
 NUM_INPUTS = NUM_STATES + NUM_CONTROLS
 NUM_SLIPS = 2
 NUM_OUTPUTS = NUM_STATES + 1 + NUM_SLIPS
@@ -38,7 +37,7 @@ NUM_OUTPUTS = NUM_STATES + 1 + NUM_SLIPS
 
 @dataclass(frozen=True)
 class RoadProfile:
-    """The road at the collocation points, (num_intervals, 3): what bounds and bends the car's way."""
+    """Curvature and bounds of the lateral offset at the collocation points, (num_intervals, 3)."""
 
     starts_m: Floats  # (num_intervals,) arc length where each interval begins
     lengths_m: Floats  # (num_intervals,)
@@ -57,7 +56,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Program:
-    """What IPOPT is given: scaled variables (states of all points, then controls), cost, constraints, derivatives."""
+    """What IPOPT solves: scaled variables (states of all points, then controls), cost, constraints, derivatives."""
 
     variables: ca.MX
     cost_s: ca.MX
@@ -74,7 +73,7 @@ def radau_points() -> tuple[Floats, Floats, Floats]:
 
 
 def make_program(road: RoadProfile, car: CarParameters, start: Floats | None, has_slip_limit: bool) -> Program:
-    """The program of a closed lap, or, with a `start` state, of a way from there to the end.
+    """The program of a closed lap, or, with a `start` state, of the drive from there to the end.
 
     With x the variables and y the points' outputs, cost = w y + x Q x / 2 and constraints = A x + S y + b; the matrices
     are constant.
@@ -90,32 +89,35 @@ def make_program(road: RoadProfile, car: CarParameters, start: Floats | None, ha
     _, _, weights = radau_points()
     seconds = ca.kron(ca.DM(np.outer(road.lengths_m, weights).ravel()), _unit(NUM_OUTPUTS, NUM_STATES))
 
-    values, slopes, bends, slope_pattern, bend_pattern = _point(car)
+    values, jacobian, hessian, jacobian_pattern, hessian_pattern = _point_functions(car)
     inputs = ca.reshape(gather @ x, NUM_INPUTS, num_points), ca.DM(road.curvature_radpm.reshape(1, -1))
     y = ca.vec(values.map(num_points)(*inputs))
-    y_by_x = _along_diagonal(slope_pattern, slopes.map(num_points)(*inputs)) @ gather
+    y_by_x = _along_diagonal(jacobian_pattern, jacobian.map(num_points)(*inputs)) @ gather
     cost = ca.dot(seconds, y) + 0.5 * ca.dot(x, smooth @ x)
     constraints = linear @ x + select @ y + constant
 
     cost_weight, weight = ca.MX.sym("cost_weight"), ca.MX.sym("weight", constraints.shape[0])
     y_weight = ca.reshape(select.T @ weight + cost_weight * seconds, NUM_OUTPUTS, num_points)
-    bent = gather.T @ _along_diagonal(bend_pattern, bends.map(num_points)(*inputs, y_weight)) @ gather
-    none = ca.MX.sym("none", 0)
+    blocks = _along_diagonal(hessian_pattern, hessian.map(num_points)(*inputs, y_weight))
+    curvature = gather.T @ blocks @ gather
+    no_parameters = ca.MX.sym("no_parameters", 0)
     return Program(
         variables=x,
         cost_s=cost,
         constraints=constraints,
         derivatives={
-            # CasADi takes the gradient's nonzeros for all of it, so there must be no others.
-            "grad_f": ca.Function("grad_f", [x, none], [cost, ca.densify(y_by_x.T @ seconds + smooth @ x)]),
-            "jac_g": ca.Function("jac_g", [x, none], [constraints, linear + select @ y_by_x]),
-            "hess_lag": ca.Function("hess_lag", [x, none, cost_weight, weight], [bent + cost_weight * ca.triu(smooth)]),
+            # CasADi expects a dense gradient.
+            "grad_f": ca.Function("grad_f", [x, no_parameters], [cost, ca.densify(y_by_x.T @ seconds + smooth @ x)]),
+            "jac_g": ca.Function("jac_g", [x, no_parameters], [constraints, linear + select @ y_by_x]),
+            "hess_lag": ca.Function(
+                "hess_lag", [x, no_parameters, cost_weight, weight], [curvature + cost_weight * ca.triu(smooth)]
+            ),
         },
         times=ca.Function("times", [x], [ca.sum1(ca.reshape(seconds * y, NUM_OUTPUTS * DEGREE, count)).T]),
     )
 
 
-def _point(car: CarParameters) -> tuple[ca.Function, ca.Function, ca.Function, ca.Sparsity, ca.Sparsity]:
+def _point_functions(car: CarParameters) -> tuple[ca.Function, ca.Function, ca.Function, ca.Sparsity, ca.Sparsity]:
     """A point's outputs; the nonzeros of their Jacobian and of their weighted sum's upper Hessian; both patterns."""
     inputs, curvature, weight = ca.SX.sym("in", NUM_INPUTS), ca.SX.sym("curvature"), ca.SX.sym("weight", NUM_OUTPUTS)
     state = inputs[:NUM_STATES] * STATE_SCALE
@@ -127,14 +129,14 @@ def _point(car: CarParameters) -> tuple[ca.Function, ca.Function, ca.Function, c
         front * car.stiffness_front / PEAK_SLIP,
         rear * car.stiffness_rear / PEAK_SLIP,
     )
-    slopes = ca.jacobian(outputs, inputs)
-    bends = ca.triu(ca.hessian(ca.dot(weight, outputs), inputs)[0])
+    jacobian = ca.jacobian(outputs, inputs)
+    hessian = ca.triu(ca.hessian(ca.dot(weight, outputs), inputs)[0])
     return (
         ca.Function("point", [inputs, curvature], [outputs], {"cse": True}),
-        ca.Function("point_slopes", [inputs, curvature], [slopes.nz[:]], {"cse": True}),
-        ca.Function("point_bends", [inputs, curvature, weight], [bends.nz[:]], {"cse": True}),
-        slopes.sparsity(),
-        bends.sparsity(),
+        ca.Function("point_jacobian", [inputs, curvature], [jacobian.nz[:]], {"cse": True}),
+        ca.Function("point_hessian", [inputs, curvature, weight], [hessian.nz[:]], {"cse": True}),
+        jacobian.sparsity(),
+        hessian.sparsity(),
     )
 
 
@@ -144,7 +146,7 @@ def _along_diagonal(pattern: ca.Sparsity, nonzeros: ca.MX) -> ca.MX:
 
 
 def _gather(count: int) -> ca.DM:
-    """What turns the variables into the points' inputs: a point's states, and the controls of its interval."""
+    """The matrix from variables to the points' inputs: a point's states and the controls of its interval."""
     states = ca.DM.eye(NUM_INPUTS)[:, :NUM_STATES]
     controls = ca.DM.eye(NUM_INPUTS)[:, NUM_STATES:]
     intervals = ca.kron(ca.DM.eye(count), ca.DM.ones(DEGREE, 1))
@@ -152,13 +154,13 @@ def _gather(count: int) -> ca.DM:
 
 
 def _linear(count: int, car: CarParameters, start: Floats | None) -> tuple[ca.DM, ca.DM]:
-    """The constraints' part that is linear in the variables, and the constant part."""
+    """The linear and the constant part of the constraints."""
     _, derivative, _ = radau_points()
     within = ca.DM(derivative[1:].T)
     begin = ca.sparsify(ca.DM(np.outer(derivative[0], [0.0] * (DEGREE - 1) + [1.0])))
     over_points = ca.kron(ca.DM.eye(count), within) + ca.kron(_previous(count, start is None), begin)
     defects = ca.kron(over_points, ca.DM.eye(NUM_STATES))
-    # The steering command that makes the wanted rate must itself be possible.
+    # The command behind a steering rate must itself lie within full lock.
     steer = _unit(DEGREE * NUM_STATES, (DEGREE - 1) * NUM_STATES + State.STEER).T * STATE_SCALE[State.STEER]
     rate = _unit(NUM_CONTROLS, Control.STEER_RATE).T * (car.steering_lag_s * CONTROL_SCALE[Control.STEER_RATE])
     num_points = count * DEGREE
@@ -174,7 +176,7 @@ def _linear(count: int, car: CarParameters, start: Floats | None) -> tuple[ca.DM
 
 
 def _select(lengths_m: Floats) -> ca.DM:
-    """What of the points' outputs goes into the constraints: slopes by metre times metres, and slips."""
+    """The matrix from the points' outputs to the constraints: derivatives times interval length, and slips."""
     num_points = len(lengths_m) * DEGREE
     outputs = ca.DM.eye(NUM_OUTPUTS)
     return ca.vertcat(
@@ -185,7 +187,7 @@ def _select(lengths_m: Floats) -> ca.DM:
 
 
 def _smooth(count: int, is_closed: bool) -> ca.DM:
-    """The smoothing cost's second derivative by the variables."""
+    """The Hessian of the smoothing cost."""
     change = _previous(count, is_closed) - ca.DM.eye(count)
     if not is_closed:
         change = change[1:, :]
@@ -195,11 +197,11 @@ def _smooth(count: int, is_closed: bool) -> ca.DM:
 
 
 def _previous(count: int, is_closed: bool) -> ca.DM:
-    """For each interval the one before it; the first of a closed lap follows the last."""
+    """The matrix that selects each interval's predecessor; on a closed lap the first one's is the last."""
     rows = range(0 if is_closed else 1, count)
     return ca.DM.triplet(list(rows), [(row - 1) % count for row in rows], ca.DM.ones(len(rows)), count, count)
 
 
 def _unit(size: int, at: int) -> ca.DM:
-    """The column vector with a single one."""
+    """The unit column vector with its one at `at`."""
     return ca.DM.eye(size)[:, at]

@@ -1,4 +1,4 @@
-"""How to steer back to a plan: feedback gains along the track, by linear-quadratic regulation of the same equations."""
+"""Feedback gains that bring a car back to its plan: a linear-quadratic regulator along the track."""
 
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
 
-# One over the squared deviation that counts as much as any other: what the follower cares about, and what it may spend.
+# Quadratic costs of state deviations and control corrections: one over the square of a typical size of each.
 _STATE_COST = np.zeros(NUM_STATES)
 _STATE_COST[[State.LATERAL, State.HEADING, State.FORWARD]] = 1.0 / np.array([0.3, 0.1, 1.0]) ** 2
 _STATE_COST[[State.LEFT, State.YAW]] = 1.0 / np.array([1.0, 0.4]) ** 2
@@ -32,9 +32,9 @@ def _slopes(car: CarParameters) -> ca.Function:
 
 
 def feedback_gains(plan: Plan, nodes: RibbonNodes, car: CarParameters | None = None) -> Floats:
-    """Gains (num_points, 3, 9): what to take off the plan's controls for a deviation of the state from the plan.
+    """Gains (num_points, 3, 9): the control correction is minus the gain times the deviation from the plan.
 
-    The Riccati recursion runs backwards over the closed lap twice, by when it has forgotten where it began.
+    The Riccati recursion runs backwards over the closed lap twice, so that its initial value no longer matters.
     """
     car = car or CarParameters()
     count = len(plan.arc_m)
@@ -59,7 +59,10 @@ def feedback_gains(plan: Plan, nodes: RibbonNodes, car: CarParameters | None = N
 
 
 def _over_step(a: Floats, b: Floats, step_m: float) -> Floats:
-    """Exact transition of state and held control over `step_m`: the exponential of the joint matrix."""
+    """Exact transition of state and held control over `step_m`: the exponential of the joint matrix.
+
+    Scaling and squaring with a Taylor series, written here because SciPy is not a dependency.
+    """
     joint = np.zeros((NUM_STATES + NUM_CONTROLS,) * 2)
     joint[:NUM_STATES, :NUM_STATES], joint[:NUM_STATES, NUM_STATES:] = a * step_m, b * step_m
     halvings = max(0, int(np.ceil(np.log2(max(np.abs(joint).sum(axis=1).max(), 1e-9) / 0.25))))

@@ -1,4 +1,4 @@
-"""The first metres from rest, where the optimiser's equations do not hold: driven in the simulator itself."""
+"""The first metres from rest, driven in the simulator: the optimiser's equations do not hold at walking speed."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ LAUNCH_SPEED_MPS = 8.0
 
 @dataclass(frozen=True)
 class Launch:
-    """The car once it is moving: how far it came, how long that took, and its state."""
+    """The end of the launch: distance from the line, time since the start, and the car's state (9,)."""
 
     distance_m: float
     time_s: float
@@ -23,19 +23,19 @@ class Launch:
 
 
 def launch(car: CarParameters) -> Launch:
-    """Full throttle, straight ahead, from rest up to a speed at which the optimiser can take over."""
+    """Full throttle straight ahead from rest, until the car is fast enough for the optimiser's equations."""
     body = np.zeros(NUM_STATES - State.FORWARD, np.float32)
-    distance_m, ticks = _drive_off(np.float32(LAUNCH_SPEED_MPS), np.float32(car.rolling_mps2), car_record(car), body)
+    distance_m, ticks = _accelerate(np.float32(LAUNCH_SPEED_MPS), np.float32(car.rolling_mps2), car_record(car), body)
     state = np.zeros(NUM_STATES)
     state[State.FORWARD :] = body
     return Launch(float(distance_m), int(ticks) * float(TICK_S), state)
 
 
 @entry_point()
-def _drive_off(
+def _accelerate(
     until_mps: np.float32, rolling_mps2: np.float32, cars: NDArray[np.void], body: NDArray[np.float32]
 ) -> tuple[np.float32, int]:
-    """Distance and ticks; fills `body`. An entry point of its own, so that it is compiled once and kept on disk."""
+    """Distance (m) and ticks; fills `body`. A separate entry point, so that its compiled code is cached on disk."""
     zero, one = np.float32(0.0), np.float32(1.0)
     pose, now = (zero, zero, zero), (zero, zero, zero, zero, zero, zero, zero)
     ticks = 0

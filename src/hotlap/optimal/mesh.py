@@ -1,4 +1,4 @@
-"""Cut a track into intervals, lay the road over them, and guess a first solution from a speed-profile pass."""
+"""Meshes: cut a track into intervals, sample the road on them, and make the solver's initial guesses."""
 
 import numpy as np
 
@@ -8,51 +8,51 @@ from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, CarParameters
 
-# The guess drives the centreline with so much of the grip: slow enough to be feasible, fast enough to be near.
+# Share of the grip that the first guess uses on the centreline: feasible, but close to the optimum's speed.
 GUESS_GRIP_SHARE = 0.75
 UNDERSTEER_S2PM = 1.2e-3  # extra steering per squared speed, about right for this car
 
 
 def along_track(values: Floats, nodes: RibbonNodes, arc_m: Floats) -> Floats:
-    """Node values at arc lengths, linear between nodes and closed over the line."""
+    """Node values at arc lengths, linear between nodes and periodic over the lap."""
     place = np.asarray(arc_m) / nodes.step_m
     node = np.floor(place).astype(np.int64)
     share = place - node
     return values[node % nodes.num_nodes] * (1.0 - share) + values[(node + 1) % nodes.num_nodes] * share
 
 
-def guess_speed(nodes: RibbonNodes, car: CarParameters) -> Floats:
-    """A speed for every node, from the quick estimate."""
+def estimate_speed(nodes: RibbonNodes, car: CarParameters) -> Floats:
+    """Estimated speed (m/s) at every node, from a point-mass speed profile."""
     return speed_profile(nodes.curvature_radpm, nodes.step_m, car, GUESS_GRIP_SHARE)
 
 
-def cut(nodes: RibbonNodes, speed_mps: Floats, interval_s: float, from_m: float = 0.0) -> Floats:
-    """Interval edges (m) from `from_m` to the end of the lap, each about `interval_s` of driving apart."""
+def cut_lap(nodes: RibbonNodes, speed_mps: Floats, interval_s: float, from_m: float = 0.0) -> Floats:
+    """Interval edges (m) from `from_m` to the end of the lap, each about `interval_s` of driving time apart."""
     edges_m: Floats = np.arange(nodes.num_nodes + 1, dtype=np.float64) * nodes.step_m
     clock_s = np.concatenate([[0.0], np.cumsum(nodes.step_m / speed_mps)])
     return cut_evenly(edges_m, clock_s, interval_s, float(np.interp(from_m, edges_m, clock_s)))
 
 
 def cut_evenly(arc_m: Floats, clock_s: Floats, interval_s: float, from_s: float) -> Floats:
-    """Edges (m) of at least eight intervals from when the clock says `from_s` to its end, about `interval_s` apart."""
+    """Edges (m) of at least eight intervals of about `interval_s` each, from time `from_s` to the end of `clock_s`."""
     count = max(8, int(np.ceil((clock_s[-1] - from_s) / interval_s)))
     cuts: Floats = np.interp(np.linspace(from_s, clock_s[-1], count + 1), clock_s, arc_m)
     return cuts
 
 
-def points_of(edges_m: Floats) -> Floats:
+def collocation_points_m(edges_m: Floats) -> Floats:
     """Arc lengths of the collocation points, (num_intervals, 3)."""
     tau, _, _ = radau_points()
     points: Floats = edges_m[:-1, None] + np.diff(edges_m)[:, None] * tau
     return points
 
 
-def lay_road(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: float = 0.0) -> RoadProfile:
-    """Where the car's centre may be at the collocation points of a clean lap, less `margin_m` on both sides.
+def make_road_profile(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: float = 0.0) -> RoadProfile:
+    """Curvature and room for the car's centre at the collocation points, less `margin_m` on both sides.
 
-    That is the road; where a wall stands closer to its edge than the car is wide, up to where the car would touch it.
+    A clean lap stays on the road and, where a wall stands closer to the edge than the car's radius, off the wall.
     """
-    at_m = points_of(edges_m)
+    at_m = collocation_points_m(edges_m)
     sides = ((nodes.road_left_m, nodes.wall_left_m), (nodes.road_right_m, nodes.wall_right_m))
     left, right = (np.minimum(edge_m, wall_m - car.radius_m) for edge_m, wall_m in sides)
     return RoadProfile(
@@ -65,8 +65,8 @@ def lay_road(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, margin_m: 
 
 
 def first_guess(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, speed_mps: Floats) -> Guess:
-    """Along the centreline at the estimated speed, wheel and pedals as a steady drive would have them."""
-    at_m = points_of(edges_m)
+    """The centreline at the estimated speed, with steering and pedals of steady driving."""
+    at_m = collocation_points_m(edges_m)
     v = along_track(speed_mps, nodes, at_m)
     curvature = along_track(nodes.curvature_radpm, nodes, at_m)
     gain = np.gradient(0.5 * speed_mps * speed_mps, nodes.step_m)
@@ -88,9 +88,9 @@ def first_guess(nodes: RibbonNodes, edges_m: Floats, car: CarParameters, speed_m
     return Guess(states, controls)
 
 
-def transfer(arc_m: Floats, states: Floats, controls: Floats, edges_m: Floats) -> Guess:
-    """A plan's states (num_points, 9) and controls (num_points, 3) as the guess on another mesh of the same lap."""
-    at_m = points_of(edges_m)
+def resample_guess(arc_m: Floats, states: Floats, controls: Floats, edges_m: Floats) -> Guess:
+    """The guess on another mesh of the same lap from states (num_points, 9) and controls (num_points, 3)."""
+    at_m = collocation_points_m(edges_m)
     moved = np.stack([np.interp(at_m, arc_m, states[:, k]) for k in range(NUM_STATES)], axis=-1)
     middle_m = 0.5 * (edges_m[:-1] + edges_m[1:])
     point = np.minimum(np.searchsorted(arc_m, middle_m), len(arc_m) - 1)

@@ -1,7 +1,7 @@
-"""The simulator's equations of motion as CasADi expressions, along the track instead of along time.
+"""The simulator's equations of motion as CasADi expressions, in coordinates along the track.
 
-`hotlap.sim.vehicle.body_rates` is the original; a test compares the two at random points. Only what happens above
-walking speed is written here: an optimal lap never goes slower.
+`hotlap.sim.vehicle.body_rates` is the original; a test compares the two at random points. The kinematic model of
+walking speed is left out: an optimal lap never goes slower.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, GRAVITY_MPS2, CarParameters
 
 
 class State(IntEnum):
-    """What the car's state is made of, in this order."""
+    """Columns of the state vector."""
 
     LATERAL = 0  # m left of the centreline
     HEADING = 1  # rad from the centreline's direction
@@ -27,9 +27,9 @@ class State(IntEnum):
 
 
 class Control(IntEnum):
-    """What the driver decides, in this order."""
+    """Columns of the control vector."""
 
-    STEER_RATE = 0  # 1/s; the command that makes it is steer + lag * rate
+    STEER_RATE = 0  # 1/s; its steering command is steer + lag * rate
     THROTTLE = 1  # commanded, 0 to 1
     BRAKE = 2
 
@@ -60,7 +60,7 @@ def motion(state: ca.SX, control: ca.SX, curvature: ca.SX, car: CarParameters) -
 
 
 def wheel_angle(body: ca.SX, car: CarParameters) -> ca.SX:
-    """RoadProfile-wheel angle (rad), positive to the left."""
+    """Road-wheel angle (rad), positive to the left."""
     angle: ca.SX = -body[3] * car.full_lock_rad(body[0] * body[0] + body[1] * body[1])
     return angle
 
@@ -76,7 +76,7 @@ def slips(body: ca.SX, car: CarParameters) -> tuple[ca.SX, ca.SX]:
 
 
 def body_rates(body: ca.SX, control: ca.SX, car: CarParameters) -> ca.SX:
-    """The car's own part of the equations: (forward, left, yaw, steer, throttle, brake, shift) per second."""
+    """Rates of the car's body: (forward, left, yaw, steer, throttle, brake, shift) per second."""
     vx, vy, yaw_rate, _, throttle, brake, shift = (body[k] for k in range(7))
     weight = car.mass_kg * GRAVITY_MPS2
     speed = ca.sqrt(vx * vx + vy * vy)
@@ -116,7 +116,7 @@ def _grip(load: ca.SX, car: CarParameters) -> ca.SX:
 
 
 def _tyre(demand: ca.SX, slip: ca.SX, grip: ca.SX, stiffness: float) -> tuple[ca.SX, ca.SX]:
-    """`hotlap.sim.tyres.tyre_force`."""
+    """Longitudinal and lateral force, as in `hotlap.sim.tyres.tyre_force`."""
     q2 = (demand / grip) ** 2
     shoulder = ca.sqrt(1.0 + q2 * q2)
     y = stiffness * slip

@@ -1,11 +1,11 @@
-"""A lap as the optimiser found it, what it was asked for, and the same lap from another beginning, as a guess."""
+"""A solved lap as points along the track, the settings it was solved with, and guesses derived from it."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hotlap.optimal.collocation import DEGREE, Floats
-from hotlap.optimal.mesh import points_of
+from hotlap.optimal.mesh import collocation_points_m
 from hotlap.optimal.model import NUM_STATES, Control, State
 from hotlap.optimal.solver import Solution
 
@@ -13,19 +13,19 @@ from hotlap.optimal.solver import Solution
 INTERVALS_S = (0.20, 0.13, 0.085, 0.055)
 TOLERANCE = 5e-4
 
-# How a guess gathers speed: as fast as the wheels hold, then as fast as the engine can, less the air's share.
+# How fast a guess accelerates: limited by traction, then by engine power less drag.
 RUN_UP_MPS2 = 6.0
 RUN_UP_WPKG = 120.0
 
-# It resembles the flying lap by the power of how much of its speed it has.
-LIKENESS_POWER = 4
+# The guess blends into the flying lap by this power of its share of the flying lap's speed.
+BLEND_POWER = 4
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A lap, or a piece of one: states at points along the track, controls between them."""
+    """A lap or a part of one: states at points along the track, controls between them."""
 
-    arc_m: Floats  # (num_points,) increasing; the last point of a flying lap is the line again
+    arc_m: Floats  # (num_points,) increasing; the last point of a flying lap is on the start line
     states: Floats  # (num_points, 9)
     controls: Floats  # (num_points, 3) held up to this point
     time_s: float
@@ -33,23 +33,23 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Aims:
-    """What a lap is solved for: the whole road, grip and wheel, or a little less of each; and on which meshes."""
+class LapSettings:
+    """Margins to the limits of road, grip and steering, and the meshes to solve on."""
 
-    margin_m: float = 0.0  # kept to the road's edge
-    most_slip: float | None = None  # share of the slip at which a tyre grips most; None: no limit
-    steering_share: float = 1.0  # of the speed at which the wheel can be turned
-    intervals_s: tuple[float, ...] = INTERVALS_S  # a lap on one mesh alone is taken as it is
-
-
-# Something of everything kept in hand, on few intervals: easily found from nothing, and a good place to go on from.
-ROUGH_AIMS = Aims(margin_m=0.15, most_slip=0.9, steering_share=0.85, intervals_s=(0.40,))
+    margin_m: float = 0.0  # to the road's edge
+    max_slip_share: float | None = None  # of the slip of peak grip; None: no limit
+    steering_share: float = 1.0  # of the maximum steering rate
+    intervals_s: tuple[float, ...] = INTERVALS_S  # with one mesh alone the lap is not refined
 
 
-def plan_of(edges_m: Floats, found: Solution, mesh_change: float = np.nan) -> Plan:
-    """A solution on the mesh with these edges, as a plan."""
+# Margins everywhere and few intervals: solved reliably without a warm start, and a good warm start itself.
+ROUGH_SETTINGS = LapSettings(margin_m=0.15, max_slip_share=0.9, steering_share=0.85, intervals_s=(0.40,))
+
+
+def make_plan(edges_m: Floats, found: Solution, mesh_change: float = np.nan) -> Plan:
+    """The plan of a solution on the mesh with these interval edges."""
     return Plan(
-        arc_m=points_of(edges_m).ravel(),
+        arc_m=collocation_points_m(edges_m).ravel(),
         states=found.states.reshape(-1, NUM_STATES),
         controls=np.repeat(found.controls, DEGREE, axis=0),
         time_s=found.time_s,
@@ -57,31 +57,26 @@ def plan_of(edges_m: Floats, found: Solution, mesh_change: float = np.nan) -> Pl
     )
 
 
-def run_up(state: Floats, metres: Floats) -> Floats:
-    """About how fast (m/s) a car in `state` can be so many metres on."""
-    begin_mps, switch_mps = (
-        float(state[State.FORWARD]),
-        max(float(state[State.FORWARD]), RUN_UP_WPKG / RUN_UP_MPS2),
-    )
+def reachable_speed(state: Floats, metres: Floats) -> Floats:
+    """Approximate top speed (m/s) of a car in `state` after driving so many metres."""
+    begin_mps = float(state[State.FORWARD])
+    switch_mps = max(begin_mps, RUN_UP_WPKG / RUN_UP_MPS2)
     switch_m = (switch_mps**2 - begin_mps**2) / (2.0 * RUN_UP_MPS2)
     slow_mps = np.sqrt(begin_mps**2 + 2.0 * RUN_UP_MPS2 * np.minimum(metres, switch_m))
-    # At constant power the cube of the speed grows with the way.
+    # At constant power the cube of the speed grows linearly with distance.
     fast_mps = np.cbrt(switch_mps**3 + 3.0 * RUN_UP_WPKG * np.maximum(metres - switch_m, 0.0))
     speed_mps: Floats = np.where(metres < switch_m, slow_mps, fast_mps)
     return speed_mps
 
 
-def catch_up(flying: Plan, lap_m: float, from_m: float, state: Floats) -> Plan:
-    """The flying lap as a car may drive it that is in `state` at `from_m`; a guess, one lap long.
-
-    The car gathers speed until it has the flying lap's, and comes to drive like it.
-    """
+def guess_from_flying(flying: Plan, lap_m: float, from_m: float, state: Floats) -> Plan:
+    """A guess, one lap long, for a car in `state` at `from_m`: it accelerates and blends into the flying lap."""
     arc_m = np.concatenate([flying.arc_m, flying.arc_m + lap_m])
     is_ahead = (arc_m > from_m) & (arc_m <= from_m + lap_m)
     arc_m = arc_m[is_ahead]
     there, controls = (np.tile(column, (2, 1))[is_ahead] for column in (flying.states, flying.controls))
-    speed_mps = np.minimum(there[:, State.FORWARD], run_up(state, arc_m - from_m))
-    share = (speed_mps / there[:, State.FORWARD])[:, None] ** LIKENESS_POWER
+    speed_mps = np.minimum(there[:, State.FORWARD], reachable_speed(state, arc_m - from_m))
+    share = (speed_mps / there[:, State.FORWARD])[:, None] ** BLEND_POWER
     states = state + share * (there - state)
     states[:, State.FORWARD] = speed_mps
     begin = np.zeros(controls.shape[1])

@@ -1,4 +1,4 @@
-"""Plans with their feedback as tables over arc length, read for many cars at once."""
+"""Plans with their feedback gains as tables over arc length, looked up for many cars at once."""
 
 from collections.abc import Sequence
 
@@ -11,27 +11,27 @@ from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES
 from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon import RibbonNodes
 
-# Arc lengths of different plans are kept apart by this much in the one sorted column that is searched.
+# Offset between the arc lengths of different plans in the one sorted column that is searched.
 _APART_M = 1e6
 
 PlanTable = tuple[Floats, Floats]  # arc lengths (num_rows,) and rows of states, controls and gains
 
 
-def tabulate(plan: Plan, nodes: RibbonNodes) -> PlanTable:
-    """A plan and its feedback, row by row."""
+def make_table(plan: Plan, nodes: RibbonNodes) -> PlanTable:
+    """The table of a plan: one row of states, controls and gains per point."""
     gains = feedback_gains(plan, nodes)
     return plan.arc_m, np.concatenate([plan.states, plan.controls, gains.reshape(len(gains), -1)], axis=1)
 
 
-def close(table: PlanTable, lap_m: float) -> PlanTable:
-    """A flying lap's table, continued over the line at both ends."""
+def close_lap(table: PlanTable, lap_m: float) -> PlanTable:
+    """A flying lap's table, extended past the start line at both ends."""
     arc_m, rows = table
     arcs_m = np.concatenate([[arc_m[-1] - lap_m], arc_m, [arc_m[0] + lap_m]])
     return arcs_m, np.concatenate([rows[-1:], rows, rows[:1]])
 
 
 class PlanTables:
-    """Several plans, of which every car reads its own."""
+    """Several plans in one table; each car looks up its own."""
 
     def __init__(self, tables: Sequence[PlanTable]) -> None:
         ends = np.cumsum([len(arc_m) for arc_m, _ in tables])
@@ -42,7 +42,7 @@ class PlanTables:
     def read(self, which: NDArray[np.int64], at_m: Floats) -> tuple[Floats, Floats, Floats]:
         """States (num_cars, 9), controls (num_cars, 3) and gains (num_cars, 3, 9) of the plans at arc lengths.
 
-        Linear between rows; beyond the ends of a plan its last row holds.
+        Linear between rows; constant beyond the ends of a plan.
         """
         key_m = _APART_M * which + at_m
         at = np.clip(np.searchsorted(self._key_m, key_m, side="right") - 1, self._first[which], self._last[which] - 1)

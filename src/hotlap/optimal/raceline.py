@@ -6,13 +6,13 @@ from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import State
 from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon import RibbonNodes
-from hotlap.tracks.files import Raceline
+from hotlap.tracks.raceline_file import Raceline
 
 SPACING_M = 2.0
 
 
-def raceline_of(plan: Plan, nodes: RibbonNodes) -> Raceline:
-    """The plan's flying lap every two metres of centreline, beginning on the line."""
+def make_raceline(plan: Plan, nodes: RibbonNodes) -> Raceline:
+    """The raceline of a flying lap, a point every two metres of centreline, from the start line."""
     lap_m = nodes.length_m
     arc_m = np.arange(0.0, lap_m - 0.5 * SPACING_M, SPACING_M)
     have_m = np.concatenate([plan.arc_m - lap_m, plan.arc_m, plan.arc_m + lap_m])
@@ -31,6 +31,6 @@ def raceline_of(plan: Plan, nodes: RibbonNodes) -> Raceline:
     turn = np.roll(course, -1) - np.roll(course, 1)
     turn = (turn + np.pi) % (2.0 * np.pi) - np.pi
     gain = (np.roll(speed, -1) ** 2 - np.roll(speed, 1) ** 2) / 2.0
-    # The raceline format counts angles from north.
+    # The raceline format measures angles from north.
     psi = (course - 0.5 * np.pi + np.pi) % (2.0 * np.pi) - np.pi
     return Raceline(s_m, x_m, y_m, psi, turn / around_m, speed, gain / around_m)

@@ -1,22 +1,21 @@
-"""The optimal lap that drivers are measured against: found where it was kept, or solved once and kept.
+"""The optimal lap that drivers are measured against: loaded from a file, or solved once and saved.
 
-Some ship with the package, others were solved on this machine. A lap belongs to one physics version and one road; a lap
-of another is not used, whatever its file is called. Finding a lap needs no solver; CasADi is loaded when one is solved.
+Laps of the shipped tracks come with the package; others are solved on this machine and cached. A saved lap is used only
+for the physics version and the road it was solved for. Loading needs no solver; CasADi is imported when one is solved.
 """
 
-import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotlap.errors import OptimalError, TrackError
 from hotlap.sim.compilation import cache_root
-from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.tracks.files import Raceline, read_raceline, write_raceline
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.raceline_file import Raceline, read_raceline, write_raceline
 from hotlap.tracks.registry import Track
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 _SHIPPED = Path(str(files("hotlap.optimal"))) / "data"
 _FIGURES = ("lap_time_s", "standing_lap_time_s", "mesh_change")
-_MAYBE = "standing_mesh_change"
+_OPTIONAL_FIGURE = "standing_mesh_change"
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,11 @@ class Reference:
     lap_time_s: float
     standing_lap_time_s: float
     mesh_change: float  # relative change of the flying lap at the last mesh refinement
-    standing_mesh_change: float | None = None  # the same of the standing lap; the shipped laps do not say
-
-
-def track_digest(nodes: RibbonNodes) -> str:
-    """What an optimal lap depends on besides the physics: the road."""
-    digest = hashlib.sha256()
-    for name in ("x_m", "y_m", "tangent_x", "tangent_y", "curvature_radpm", "road_left_m", "road_right_m"):
-        digest.update(getattr(nodes, name).astype("<f8").tobytes())
-    return digest.hexdigest()[:16]
+    standing_mesh_change: float | None = None  # the same for the standing lap; not recorded in the shipped laps
 
 
 def find_reference(track: Track) -> Reference | None:
-    """The track's optimal lap, if it was shipped or solved before; None where it has to be solved first."""
+    """The track's optimal lap, if it is shipped or was solved before; None if it has to be solved first."""
     for folder in (_SHIPPED, solved_folder()):
         found = _load(folder / _file_name(track), track)
         if found:
@@ -55,49 +46,57 @@ def find_reference(track: Track) -> Reference | None:
     return None
 
 
-def get_reference(track: Track, tell: Callable[[str], None]) -> Reference | None:
-    """The track's optimal lap, solved now if need be (that takes a minute and is said); None where it cannot be had."""
+def find_or_solve_reference(track: Track, notify: Callable[[str], None]) -> Reference | None:
+    """The track's optimal lap, solved now if necessary; None if that fails.
+
+    Solving takes about a minute; `notify` gets a line of text before it, and a reason if there is no lap.
+    """
     found = find_reference(track)
     if found:
         return found
     try:
-        import casadi  # noqa: F401 (only to see whether it is there)
+        import casadi  # noqa: F401 (checks that it is installed)
     except ImportError:
-        tell(f"no gap to the optimum: {track.track_id} was never solved, and CasADi is missing (hotlap[optimal]).")
+        notify(
+            f"no gap to the optimum: {track.track_id} was never solved, and CasADi is not installed (hotlap[optimal])."
+        )
         return None
-    tell(f"solving the optimal lap of {track.track_id}, once; about a minute for each two kilometres.")
+    notify(f"solving the optimal lap of {track.track_id}, once; this takes about a minute for every two kilometres.")
     try:
         solved = solve_reference(track)
-        keep_reference(track, solved)
+        save_reference(track, solved)
     except OptimalError as error:
-        tell(f"no gap to the optimum: {error}")
+        notify(f"no gap to the optimum: {error}")
         return None
     return solved
 
 
 def solve_laps(track: Track) -> "tuple[Plan, Plan]":
-    """The flying and the standing optimum of `track`; an OptimalError if one of them cannot be found."""
-    from hotlap.optimal.lap import solve_flying, solve_standing
+    """The optimal flying and standing lap of `track`; an OptimalError if one of them is not found."""
+    try:
+        from hotlap.optimal.lap import solve_flying, solve_standing
+    except ImportError:
+        raise OptimalError("solving needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
 
     flying = solve_flying(track.nodes)
-    return flying, solve_standing(track.nodes, near=flying)
+    return flying, solve_standing(track.nodes, warm_start=flying)
 
 
-def reference_of(track: Track, flying: "Plan", standing: "Plan") -> Reference:
-    """The part of the solved laps that is kept."""
-    from hotlap.optimal.raceline import raceline_of
+def make_reference(track: Track, flying: "Plan", standing: "Plan") -> Reference:
+    """The part of the solved laps that is saved."""
+    from hotlap.optimal.raceline import make_raceline
 
-    line = raceline_of(flying, track.nodes)
+    line = make_raceline(flying, track.nodes)
     return Reference(line, flying.time_s, standing.time_s, flying.mesh_change, standing.mesh_change)
 
 
 def solve_reference(track: Track) -> Reference:
-    """The optimum of `track`, solved now; an OptimalError if it cannot be found."""
-    return reference_of(track, *solve_laps(track))
+    """The optimal laps of `track`, solved now; an OptimalError if one of them is not found."""
+    return make_reference(track, *solve_laps(track))
 
 
-def keep_reference(track: Track, reference: Reference, folder: Path | None = None) -> Path:
-    """Store a solved lap, by default among those of this machine."""
+def save_reference(track: Track, reference: Reference, folder: Path | None = None) -> Path:
+    """Write a solved lap, by default to this machine's cache; returns the file."""
     chosen = folder or solved_folder()
     about: dict[str, str | float] = {
         "track": track.track_id,
@@ -106,29 +105,25 @@ def keep_reference(track: Track, reference: Reference, folder: Path | None = Non
     }
     about |= {name: round(getattr(reference, name), 6) for name in _FIGURES}
     if reference.standing_mesh_change is not None:
-        about[_MAYBE] = round(reference.standing_mesh_change, 6)
-    line = reference.raceline
+        about[_OPTIONAL_FIGURE] = round(reference.standing_mesh_change, 6)
     path = chosen / _file_name(track)
     try:
         chosen.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptimalError(
-            f"{chosen}: cannot be made ({error.strerror}). Set HOTLAP_CACHE to a writable folder."
+            f"{chosen}: cannot be created ({error.strerror}). Set HOTLAP_CACHE to a writable folder."
         ) from None
-    named = Raceline(
-        line.s_m, line.x_m, line.y_m, line.psi_rad, line.kappa_radpm, line.vx_mps, line.ax_mps2, json.dumps(about)
-    )
-    write_raceline(path, named)
+    write_raceline(path, replace(reference.raceline, comment=json.dumps(about)))
     return path
 
 
 def solved_folder() -> Path:
-    """Where laps solved on this machine are kept."""
+    """The folder of laps solved on this machine."""
     return cache_root().parent / "optimal"
 
 
 def _file_name(track: Track) -> str:
-    """Shipped tracks by their id; others by their road, since an id of the user's may name another road tomorrow."""
+    """Shipped tracks by id; the user's also by road digest, since an id may be given to another road later."""
     if track.is_shipped:
         return f"{track.track_id}.csv"
     return f"{track.track_id}-{track_digest(track.nodes)}.csv"
@@ -143,9 +138,9 @@ def _load(path: Path, track: Track) -> Reference | None:
         if about["physics"] != PHYSICS_VERSION or about["road"] != track_digest(track.nodes):
             return None
         figures = {name: float(about[name]) for name in _FIGURES}
-        if _MAYBE in about:
-            figures[_MAYBE] = float(about[_MAYBE])
+        if _OPTIONAL_FIGURE in about:
+            figures[_OPTIONAL_FIGURE] = float(about[_OPTIONAL_FIGURE])
     except (TrackError, ValueError, TypeError, KeyError):
-        # A damaged file in a cache is no news to the user: the lap is solved again.
+        # A damaged file in the cache is ignored: the lap is solved again.
         return None
     return Reference(line, **figures)

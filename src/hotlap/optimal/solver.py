@@ -11,7 +11,7 @@ from hotlap.optimal.collocation import CONTROL_SCALE, DEGREE, STATE_SCALE, Float
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
 from hotlap.sim.vehicle import CarParameters
 
-# What the car may do anywhere: wide enough never to bind on a good lap, except for pedals and wheel.
+# State bounds. Only those of pedals and steering are active on a good lap.
 MIN_SPEED_MPS = 4.0
 _LOW = {
     State.HEADING: -1.2,
@@ -19,6 +19,9 @@ _LOW = {
     State.LEFT: -15.0,
     State.YAW: -3.5,
     State.STEER: -1.0,
+    State.THROTTLE: 0.0,
+    State.BRAKE: 0.0,
+    State.SHIFT: -6000.0,
 }
 _HIGH = {
     State.HEADING: 1.2,
@@ -26,9 +29,10 @@ _HIGH = {
     State.LEFT: 15.0,
     State.YAW: 3.5,
     State.STEER: 1.0,
+    State.THROTTLE: 1.0,
+    State.BRAKE: 1.0,
+    State.SHIFT: 6000.0,
 }
-_LOW |= {State.THROTTLE: 0.0, State.BRAKE: 0.0, State.SHIFT: -6000.0}
-_HIGH |= {State.THROTTLE: 1.0, State.BRAKE: 1.0, State.SHIFT: 6000.0}
 
 
 @dataclass(frozen=True)
@@ -49,29 +53,29 @@ def solve(
     guess: Guess,
     car: CarParameters,
     *,
-    most_slip: float | None = None,
+    max_slip_share: float | None = None,
     steering_share: float = 1.0,
     start: Floats | None = None,
     end: tuple[Floats, Floats] | None = None,
-    is_near: bool = False,
+    is_warm_start: bool = False,
     max_iterations: int = 800,
 ) -> Solution:
     """The fastest way over the road: a closed flying lap, or, with a `start` state, from there to the end.
 
-    `most_slip` keeps both axles' slip below that share of the slip at which they grip most; `steering_share` is how
-    much of the wheel's greatest speed may be used. `end` bounds the state in which to arrive, from below and above.
-    `is_near` says that the guess solves a problem much like this one.
+    `max_slip_share` limits both axles' slip to that share of the slip of peak grip; `steering_share` limits the
+    steering rate to that share of its maximum. `end` is the lower and upper bound of the final state.
+    `is_warm_start` says that the guess is the solution of a similar problem.
     """
     count = len(road.lengths_m)
-    program = make_program(road, car, start, has_slip_limit=most_slip is not None)
+    program = make_program(road, car, start, has_slip_limit=max_slip_share is not None)
     limit = np.zeros(program.constraints.shape[0])
     num_defects = count * DEGREE * NUM_STATES
     limit[num_defects : num_defects + count] = 1.0
-    limit[num_defects + count :] = most_slip
+    limit[num_defects + count :] = max_slip_share
     low, high = _bounds(road, car.steering_rate_per_s * steering_share, end)
 
     problem = {"x": program.variables, "f": program.cost_s, "g": program.constraints}
-    solver = ca.nlpsol("lap", "ipopt", problem, _options(max_iterations, is_near) | program.derivatives)
+    solver = ca.nlpsol("lap", "ipopt", problem, _options(max_iterations, is_warm_start) | program.derivatives)
     answer = solver(x0=_flatten(guess), lbx=low, ubx=high, lbg=-limit, ubg=limit)
     stats: Mapping[str, Any] = solver.stats()
     states, controls = _unflatten(np.array(answer["x"]).ravel(), count)
@@ -116,7 +120,7 @@ def _unflatten(flat: Floats, count: int) -> tuple[Floats, Floats]:
     return states, flat[split:].reshape(count, NUM_CONTROLS) * CONTROL_SCALE
 
 
-def _options(max_iterations: int, is_near: bool) -> dict[str, Any]:
+def _options(max_iterations: int, is_warm_start: bool) -> dict[str, Any]:
     return {
         "print_time": False,
         "ipopt": {
@@ -126,8 +130,8 @@ def _options(max_iterations: int, is_near: bool) -> dict[str, Any]:
             "tol": 1e-6,
             "acceptable_tol": 1e-5,
             "acceptable_iter": 8,
-            # From a guess that is almost the answer, the barrier may begin low: half the iterations.
-            **({"mu_strategy": "monotone", "mu_init": 1e-5} if is_near else {"mu_strategy": "adaptive"}),
+            # From a warm start a small initial barrier halves the iterations.
+            **({"mu_strategy": "monotone", "mu_init": 1e-5} if is_warm_start else {"mu_strategy": "adaptive"}),
             "linear_solver": "mumps",
         },
     }

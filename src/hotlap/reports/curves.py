@@ -1,4 +1,4 @@
-"""A figure over the course of a training run, and the event files such figures are logged to."""
+"""Curves over training steps, and how they are read from TensorBoard event files."""
 
 import math
 from collections import defaultdict
@@ -13,17 +13,13 @@ from hotlap.evaluation.telemetry import Floats
 Ints = NDArray[np.int64]
 
 
-def _nothing() -> Floats:
-    return np.zeros(0)
-
-
 @dataclass(frozen=True)
 class Curve:
-    """Finite values at growing steps; a figure that was never logged has none."""
+    """Finite values at increasing steps; empty for a key that was never logged."""
 
     step: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # (num_points,)
-    value: Floats = field(default_factory=_nothing)  # (num_points,)
-    elapsed_s: Floats = field(default_factory=_nothing)  # (num_points,) seconds of training; empty where not known
+    value: Floats = field(default_factory=lambda: np.zeros(0))  # (num_points,)
+    elapsed_s: Floats = field(default_factory=lambda: np.zeros(0))  # (num_points,) training time; empty if unknown
 
     def __len__(self) -> int:
         return len(self.step)
@@ -34,12 +30,12 @@ class Curve:
         return float(self.value[-1]) if len(self) else None
 
     def at(self, step: int) -> float | None:
-        """The value logged at this very step."""
+        """The value logged at exactly this step."""
         found = np.flatnonzero(self.step == step)
         return float(self.value[found[-1]]) if len(found) else None
 
     def first_reaching(self, goal: float) -> tuple[int, float | None] | None:
-        """Step, and seconds of training where known, of the first value at or over a goal."""
+        """Step and training time (s; None if unknown) of the first value at or above a goal."""
         found = np.flatnonzero(self.value >= goal)
         if not len(found):
             return None
@@ -48,36 +44,36 @@ class Curve:
 
 
 def make_curve(step: list[int], value: list[float | None]) -> Curve:
-    """A curve of the points that have a value."""
+    """A curve of the points whose value is not None."""
     kept = [(at, number) for at, number in zip(step, value, strict=True) if number is not None]
     return Curve(np.array([at for at, _ in kept], np.int64), np.array([number for _, number in kept], np.float64))
 
 
 def read_events(folder: Path) -> dict[str, Curve]:
-    """Every number logged to the TensorBoard files in a folder, by its key; without a folder there are none.
+    """Every scalar in the TensorBoard event files of a folder, by key; empty if there is no folder.
 
-    A file's last record may be torn, as while a run goes on: reading ends before it. Each sitting of a run has a file
-    of its own, which begins when its training does, so that the time between two sittings counts as no training.
+    A truncated last record, as in a run that is still training, ends the file. Every start or resume of a run writes
+    its own file, so the pause between two files does not count as training time.
     """
     from tensorboard.backend.event_processing.event_file_loader import (  # type: ignore[import-untyped]
         LegacyEventFileLoader,
     )
 
     points: defaultdict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
-    before_s = 0.0
+    earlier_files_s = 0.0
     for path in sorted(folder.glob("events.out.tfevents.*")):
-        began_s = elapsed_s = None
+        start_s = elapsed_s = None
         for event in LegacyEventFileLoader(str(path)).Load():
-            began_s = event.wall_time if began_s is None else began_s
-            elapsed_s = before_s + event.wall_time - began_s
+            start_s = event.wall_time if start_s is None else start_s
+            elapsed_s = earlier_files_s + event.wall_time - start_s
             for entry in event.summary.value:
                 if entry.HasField("simple_value") and math.isfinite(entry.simple_value):
                     points[entry.tag][int(event.step)] = (entry.simple_value, elapsed_s)
-        before_s = before_s if elapsed_s is None else elapsed_s
-    return {key: _curve_of(found) for key, found in points.items()}
+        earlier_files_s = earlier_files_s if elapsed_s is None else elapsed_s
+    return {key: _to_curve(found) for key, found in points.items()}
 
 
-def _curve_of(points: dict[int, tuple[float, float]]) -> Curve:
+def _to_curve(points: dict[int, tuple[float, float]]) -> Curve:
     steps = sorted(points)
     values, elapsed = np.array([points[step] for step in steps], np.float64).T
     return Curve(np.array(steps, np.int64), values, elapsed)

@@ -1,4 +1,4 @@
-"""The shell of a page: one HTML file with everything inside, readable offline, on a phone, by day and by night."""
+"""The HTML of a report page: one self-contained file, for phones and desktops, in light and dark mode."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from html import escape
 
 from hotlap.reports.tables import Table
 
-# Of the pictures and the page alike: none of them is on the scale of speeds but for the red, which means slow there.
+# Shared by the pictures and the page. Only the red also occurs on the colour scale of speeds, where it means slow.
 PAGE_COLOURS = {"driver": "#ffc640", "optimum": "#b08cff", "loss": "#ff4b4b", "gain": "#3fbf72"}
 
 _STYLE = """
@@ -64,12 +64,12 @@ class Picture:
     title: str
     caption: str
     png: bytes
-    is_half: bool = False  # stands beside another where there is room
-    is_chart: bool = False  # wider than tall: may be scrolled sideways on a phone
+    is_half: bool = False  # half the page width, beside the next half
+    is_chart: bool = False  # wider than tall: scrolls sideways on a phone
 
 
 def render_document(title: str, body: Iterable[str]) -> str:
-    """The whole page; `title` is text, `body` is HTML. Nothing is fetched from anywhere."""
+    """The whole page; `title` is text, `body` is HTML. The page loads nothing from the network."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -78,7 +78,7 @@ def render_document(title: str, body: Iterable[str]) -> str:
             '<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)} · hotlap</title>",
-            f"<style>{_coloured(_STYLE)}</style>",
+            f"<style>{_fill_colours(_STYLE)}</style>",
             "</head>",
             "<body><main>",
             *body,
@@ -89,25 +89,25 @@ def render_document(title: str, body: Iterable[str]) -> str:
     )
 
 
-def _coloured(style: str) -> str:
+def _fill_colours(style: str) -> str:
     for name, colour in PAGE_COLOURS.items():
         style = style.replace(f": {name.upper()};", f": {colour};")
     return style
 
 
-def note(text: str) -> str:
-    """A paragraph that must not be overlooked."""
+def render_note(text: str) -> str:
+    """A highlighted paragraph."""
     return f'<p class="note">{escape(text)}</p>'
 
 
-def headline(figures: Iterable[tuple[str, str]]) -> str:
-    """The page's main figures: names as HTML, so that they can have a colour before them, and values as text."""
+def render_headline(figures: Iterable[tuple[str, str]]) -> str:
+    """The page's main figures: names as HTML, which may start with a colour chip, and values as text."""
     cells = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in figures)
     return f'<dl class="figures">{cells}</dl>'
 
 
 def render_pictures(pictures: Sequence[Picture]) -> list[str]:
-    """Pictures one under another; halves that follow each other stand in pairs."""
+    """Pictures in a column; consecutive halves are paired side by side."""
     found: list[str] = []
     for index, picture in enumerate(pictures):
         follows_half = index > 0 and pictures[index - 1].is_half
@@ -129,7 +129,7 @@ def _card(picture: Picture) -> str:
 
 
 def render_table(table: Table) -> str:
-    """A table of text; rows over all runs stand out."""
+    """A table of text with its summary rows highlighted."""
     kinds = ["name", *("number" for _ in table.heads[1:])]
     head = "".join(f'<th class="{kind}">{escape(text)}</th>' for kind, text in zip(kinds, table.heads, strict=True))
     first_summary = len(table.rows) - table.num_summary_rows
@@ -139,8 +139,3 @@ def render_table(table: Table) -> str:
         rows.append(f'<tr class="{"sum" if index >= first_summary else ""}">{cells}</tr>')
     body = "\n".join(rows)
     return f'<div class="sideways"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
-
-
-def signed(lost_s: float) -> str:
-    """Time lost (s) with its sign: +1.84."""
-    return f"{lost_s + 0.0:+.2f}".replace("-", "−")

@@ -1,9 +1,10 @@
-"""The page on a driver's lap: how far it is from the optimum, and where the time goes."""
+"""The page on a driver's lap: the gap to the optimum, and where time is lost."""
 
 from html import escape
 
 from hotlap.evaluation.lap_comparison import Comparison, Sector
-from hotlap.reports.html import CHIPS, Picture, headline, note, render_document, render_pictures, signed
+from hotlap.reports.formatting import seconds, signed, signed_percent
+from hotlap.reports.html import CHIPS, Picture, render_document, render_headline, render_note, render_pictures
 from hotlap.tracks.registry import Track
 
 _FOOTER = (
@@ -13,12 +14,12 @@ _FOOTER = (
 
 
 def render_comparison(comparison: Comparison, track: Track, driver_name: str, pictures: list[Picture]) -> str:
-    """The page's HTML. All text is escaped; nothing is fetched from anywhere."""
+    """The page's HTML. All text is escaped."""
     body = [
         f"<h1>Where {escape(driver_name)} loses time on {escape(track.name)}</h1>",
-        f"<p>{escape(sum_up(comparison))}</p>",
-        *warn(comparison),
-        headline(lap_figures(comparison, driver_name)),
+        f"<p>{escape(summarise_lap(comparison))}</p>",
+        *render_lap_warnings(comparison),
+        render_headline(lap_figures(comparison, driver_name)),
         *render_pictures(pictures[:1]),
         render_corners(comparison),
         *render_pictures(pictures[1:]),
@@ -27,46 +28,46 @@ def render_comparison(comparison: Comparison, track: Track, driver_name: str, pi
     return render_document(f"{driver_name} on {track.name}", body)
 
 
-def sum_up(comparison: Comparison) -> str:
-    """One sentence: how much, and where most of it goes."""
+def summarise_lap(comparison: Comparison) -> str:
+    """The time lost and the corner where most of it is lost."""
     total_s = float(comparison.delta_s[-1])
     worst = comparison.sectors[0]
     if worst.lost_s < 0.005:
-        return "Nothing is lost in any corner."
+        return "No time is lost in any corner."
     text = f"{total_s:.2f} s a lap behind the optimum" if total_s > 0.0 else "Not behind the optimum"
-    return f"{text}. The costliest corner is {worst.label}: {worst.lost_s:.2f} s lost."
+    return f"{text}. Most time is lost in {worst.label}: {worst.lost_s:.2f} s."
 
 
-def warn(comparison: Comparison) -> list[str]:
-    """A word where the lap would not count."""
+def render_lap_warnings(comparison: Comparison) -> list[str]:
+    """A note if the lap was not clean."""
     if comparison.lap.is_clean:
         return []
-    return [note("This lap was not clean: the car left the road or touched a wall. No flying lap was.")]
+    return [render_note("No flying lap was clean. In this one the car left the road or touched a wall.")]
 
 
 def lap_figures(comparison: Comparison, driver_name: str) -> list[tuple[str, str]]:
-    """The lap in four figures: names in HTML, values in text."""
+    """The lap in four figures: names as HTML, values as text."""
     return [
-        (f"{CHIPS['driver']}{escape(driver_name)}, best flying lap", f"{comparison.lap.time_s:.2f} s"),
-        (f"{CHIPS['optimum']}optimum", f"{comparison.optimal_lap_s:.2f} s"),
-        ("gap", f"{100.0 * comparison.gap:+.1f} %".replace("-", "−")),
+        (f"{CHIPS['driver']}{escape(driver_name)}, best flying lap", seconds(comparison.lap.time_s)),
+        (f"{CHIPS['optimum']}optimum", seconds(comparison.optimal_lap_s)),
+        ("gap", signed_percent(comparison.gap)),
         ("time lost", f"{signed(float(comparison.delta_s[-1]))} s"),
     ]
 
 
 def render_footer(comparison: Comparison, track: Track) -> str:
-    """What the figures mean."""
+    """The track, and how its optimum was found."""
     return f"<footer>{escape(track.track_id)}, {comparison.arc_m[-1]:.0f} m. {_FOOTER}</footer>"
 
 
 def render_corners(comparison: Comparison) -> str:
-    """Corners, the costliest first, each with a bar."""
+    """A table of the corners, the most time lost first, each with a bar."""
     total_s = float(comparison.delta_s[-1])
     most_s = max(max(abs(sector.lost_s) for sector in comparison.sectors), 1e-9)
     heads = (
         ("", "corner"),
         ("number", "lost"),
-        ("number extra", "of all"),
+        ("number extra", "share"),
         ("number extra", f"{CHIPS['driver']}slowest"),
         ("number extra", f"{CHIPS['optimum']}slowest"),
         ("", ""),
@@ -75,7 +76,7 @@ def render_corners(comparison: Comparison) -> str:
     rows = "\n".join(_row(sector, total_s, most_s) for sector in comparison.sectors)
     return (
         '<section class="card"><h2>Time lost, corner by corner</h2>'
-        "<p>Each from halfway after the corner before to halfway before the next.</p>"
+        "<p>Each corner counts from halfway after the previous one to halfway before the next.</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></section>"
     )
 

@@ -1,4 +1,4 @@
-"""Reports on disk: a page and its pictures, on a driver against the optimal lap or on training runs."""
+"""Writes reports to disk: a page and its pictures, on a driver's lap or on training runs."""
 
 import os
 import shutil
@@ -7,19 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotlap.errors import OutputFileError
-from hotlap.evaluation.lap_comparison import compare
-from hotlap.evaluation.telemetry import Telemetry
+from hotlap.evaluation.lap_comparison import Comparison
 from hotlap.reports.html import Picture
 from hotlap.reports.lap_page import render_comparison
-from hotlap.reports.model_laps import Drive, Yardsticks, fastest_drive
+from hotlap.reports.model_laps import Baselines, ModelLaps, fastest_laps
 from hotlap.reports.plots.chart import short_name
 from hotlap.reports.plots.lap_charts import draw_comparison, draw_deltas
-from hotlap.reports.plots.maps import draw_lines, draw_way
+from hotlap.reports.plots.learning_curves import draw_lap_times, draw_learning_curve, draw_reward_terms
+from hotlap.reports.plots.maps import draw_path, draw_racing_lines
 from hotlap.reports.plots.panels import colour_of
-from hotlap.reports.plots.training_charts import draw_learning, draw_progress, draw_terms
-from hotlap.reports.run_page import Plates, render_run, render_runs
+from hotlap.reports.run_page import RunPictures, render_run, render_runs
 from hotlap.reports.run_record import RunGroup
-from hotlap.tracks.files import Raceline
 from hotlap.tracks.registry import Track
 
 PAGE_NAME = "report.html"
@@ -37,80 +35,75 @@ PICTURE_NAMES = (
 )
 
 
-def write_report(
-    trace: Telemetry, track: Track, raceline: Raceline, optimal_lap_s: float, folder: Path, driver_name: str
-) -> Path:
-    """Write the page on a driver's best flying lap and its pictures into `folder`; returns the page's path."""
-    comparison = compare(trace, track, raceline, optimal_lap_s)
+def write_lap_report(comparison: Comparison, track: Track, folder: Path, driver_name: str) -> Path:
+    """Write the page on a driver's lap and its pictures into `folder`; returns the page's path."""
     name = short_name(driver_name)
-    with _writing(folder):  # what cannot be written need not be drawn
-        folder.mkdir(parents=True, exist_ok=True)
+    _make_folder(folder)  # fails before anything is drawn
     pictures = draw_comparison(comparison, track, name)
     return _write(folder, render_comparison(comparison, track, name, pictures), pictures)
 
 
 def write_run_report(
-    groups: Sequence[RunGroup],
-    drives: Sequence[Drive],
-    track: Track | None,
-    yardsticks: Yardsticks,
-    folder: Path,
+    groups: Sequence[RunGroup], laps: Sequence[ModelLaps], track: Track | None, baselines: Baselines, folder: Path
 ) -> Path:
-    """Write the page on one run, or on several side by side, and its pictures into `folder`; returns the page's path.
+    """Write the page on one run or several and its pictures into `folder`; returns the page's path.
 
-    `drives` has one entry for each run; `track` is the racer's.
+    `laps` has one entry per run; `track` is None for other environments than the racer.
     """
-    with _writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    plates = _draw_runs(groups, drives, track, yardsticks)
-    is_single = len(drives) == 1
-    page = render_run(drives[0], track, plates) if is_single else render_runs(groups, drives, track, plates)
-    return _write(folder, page, plates.all)
+    _make_folder(folder)
+    pictures = _draw_runs(groups, laps, track, baselines)
+    page = render_run(laps[0], track, pictures) if len(laps) == 1 else render_runs(groups, laps, track, pictures)
+    return _write(folder, page, pictures.all)
 
 
 def _draw_runs(
-    groups: Sequence[RunGroup], drives: Sequence[Drive], track: Track | None, yardsticks: Yardsticks
-) -> Plates:
+    groups: Sequence[RunGroup], laps: Sequence[ModelLaps], track: Track | None, baselines: Baselines
+) -> RunPictures:
     is_racer = track is not None
     training = [
-        draw_progress(groups, yardsticks) if is_racer else None,
-        draw_learning(groups),
-        draw_terms(groups[0]) if is_racer and len(groups) == 1 else None,
+        draw_lap_times(groups, baselines) if is_racer else None,
+        draw_learning_curve(groups),
+        draw_reward_terms(groups[0]) if is_racer and len(groups) == 1 else None,
     ]
-    lines, laps = _draw_drives(drives, track) if track is not None else ([], [])
-    return Plates(lines, [picture for picture in training if picture is not None], laps)
+    lines, lap_charts = _draw_laps(laps, track) if track is not None else ([], [])
+    return RunPictures(lines, [picture for picture in training if picture is not None], lap_charts)
 
 
-def _draw_drives(drives: Sequence[Drive], track: Track) -> tuple[list[Picture], list[Picture]]:
-    """Pictures of lines, and of laps against the optimum."""
-    if len(drives) == 1:
-        [drive] = drives
-        name = short_name(drive.record.name)
-        if drive.comparison is not None:
-            pictures = draw_comparison(drive.comparison, track, name)
+def _draw_laps(laps: Sequence[ModelLaps], track: Track) -> tuple[list[Picture], list[Picture]]:
+    """Pictures of racing lines, and of laps compared with the optimum."""
+    if len(laps) == 1:
+        [only] = laps
+        name = short_name(only.record.name)
+        if only.comparison is not None:
+            pictures = draw_comparison(only.comparison, track, name)
             return [one for one in pictures if one.is_half], [one for one in pictures if not one.is_half]
-        return ([draw_way(track, drive.trace.line, name)] if drive.trace is not None else []), []
-    fastest = fastest_drive(drives)
+        return ([draw_path(track, only.trace.line, name)] if only.trace is not None else []), []
+    fastest = fastest_laps(laps)
     if fastest is None or fastest.comparison is None:
         return [], []
     named = [
-        (short_name(drive.record.name), colour_of(index), drive.comparison)
-        for index, drive in enumerate(drives)
-        if drive.comparison is not None
+        (short_name(one.record.name), colour_of(index), one.comparison)
+        for index, one in enumerate(laps)
+        if one.comparison is not None
     ]
-    return draw_lines(fastest.comparison, track, short_name(fastest.record.name)), [draw_deltas(named)]
+    return draw_racing_lines(fastest.comparison, track, short_name(fastest.record.name)), [draw_deltas(named)]
+
+
+def _make_folder(folder: Path) -> None:
+    with _explain_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _write(folder: Path, page: str, pictures: Sequence[Picture]) -> Path:
-    """Put a page and its pictures into a folder, each whole or not at all.
+    """Write a page and its pictures, each file completely or not at all.
 
-    The page carries its pictures inside, so it can be sent alone. Pictures of the report that stood there before would
-    be taken for part of this one, so they go.
+    The page embeds its pictures, so it can be sent alone. Pictures of an earlier report that this one does not have
+    are deleted.
     """
     drafts = folder / f".report.{os.getpid()}.tmp"
     names = [picture.file_name for picture in pictures]
     stale = set(PICTURE_NAMES) - set(names) if (folder / PAGE_NAME).is_file() else set()
-    with _writing(folder):
+    with _explain_os_errors(folder):
         try:
             drafts.mkdir(exist_ok=True)
             for picture in pictures:
@@ -126,8 +119,8 @@ def _write(folder: Path, page: str, pictures: Sequence[Picture]) -> Path:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Whatever goes wrong with the files within is said in one line."""
+def _explain_os_errors(folder: Path) -> Iterator[None]:
+    """Raise an OSError from the block as an OutputFileError."""
     try:
         yield
     except OSError as error:

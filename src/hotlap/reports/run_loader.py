@@ -1,32 +1,34 @@
-"""Reads a run's folder into the plain record that reports are made of."""
+"""Reads a run's folder into a `RunRecord`."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import gymnasium as gym
-
+from hotlap.envs.gym_registry import reward_threshold
 from hotlap.envs.registration import REMOTE_RACER_ID
+from hotlap.errors import ConfigError
+from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.reports.curves import Curve, make_curve, read_events
-from hotlap.reports.run_record import Figures, RunRecord
+from hotlap.reports.run_record import EvaluationFigures, RunRecord
+from hotlap.training.metrics_collector import read_points
+from hotlap.training.results import ExperimentResults
+from hotlap.training.run_config import RunConfig
+from hotlap.training.run_files.metrics_document import MetricPoint, TrainingMetrics
+from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder, open_run
 
-if TYPE_CHECKING:
-    from hotlap.training.results import ExperimentResults
-    from hotlap.training.run_config import RunConfig
-    from hotlap.training.run_files.metrics_document import MetricPoint
-    from hotlap.training.run_files.run_folder import RunFolder
+
+def is_run(name: str) -> bool:
+    """Whether a name or path is a run's; otherwise it may be a driver or a model file."""
+    return any(is_there(folder / CONFIG_NAME) for folder in (Path(name), EXPERIMENTS / name))
 
 
 def read_run(run: str) -> RunRecord:
-    """The run of this name or in this folder, finished or not; what is none is refused."""
-    from hotlap.training.results import ExperimentResults
-    from hotlap.training.run_files.run_folder import open_run
-
+    """The run with this name or folder, finished or not; raises a HotlapError if there is none."""
     folder, config = open_run(run)
     results = ExperimentResults.load(folder.results) if folder.is_finished else None
     points = _read_points(folder)
-    local = _in_process(config)
-    curves = _curves_of(points) | read_events(folder.tensorboard)
+    local = _with_local_cars(config)
+    curves = _metric_curves(points) | read_events(folder.tensorboard)
     steps = [int(curve.step[-1]) for curve in curves.values() if len(curve)]
     elapsed = [float(curve.elapsed_s[-1]) for curve in curves.values() if len(curve.elapsed_s)]
     return RunRecord(
@@ -37,20 +39,20 @@ def read_run(run: str) -> RunRecord:
         track=local.racer.track if local.is_racer else None,
         seed=config.seed,
         settings=_flatten(config.as_plain()),
-        steps_asked=config.steps,
+        requested_steps=config.steps,
         step=results.metadata.total_timesteps if results else max(steps, default=0),
         is_finished=results is not None,
         curves=curves,
         last_seen=points[-1].timestamp if points else None,
         num_episodes=points[-1].episode if points else None,
         training_s=results.metrics.training_time_seconds if results else max(elapsed, default=None),
-        reward_threshold=None if local.is_racer else _reward_threshold(local.env),
+        reward_threshold=None if local.is_racer else _find_reward_threshold(local.env),
         final=_final_figures(results) if results else None,
     )
 
 
-def _in_process(config: "RunConfig") -> "RunConfig":
-    """The run with its cars in this process; only cars behind a bridge make that worth loading the learning library."""
+def _with_local_cars(config: RunConfig) -> RunConfig:
+    """The run as if its cars were not behind a bridge. Other runs are spared importing torch."""
     if config.env != REMOTE_RACER_ID:
         return config
     from hotlap.training.vec_envs.factory import in_process
@@ -58,38 +60,33 @@ def _in_process(config: "RunConfig") -> "RunConfig":
     return in_process(config)
 
 
-def _reward_threshold(env_id: str) -> float | None:
-    """From which mean return the environment counts as solved; None also where it is not installed here."""
+def _find_reward_threshold(env_id: str) -> float | None:
+    """The environment's threshold; None if it has none or is not installed."""
     try:
-        threshold = gym.spec(env_id).reward_threshold
-    except gym.error.Error:
+        return reward_threshold(env_id)
+    except ConfigError:
         return None
-    return None if threshold is None else float(threshold)
 
 
-def _read_points(folder: "RunFolder") -> "list[MetricPoint]":
-    """The document's points once there is one; a run that goes on has a journal, and perhaps an older document."""
-    from hotlap.training.metrics_collector import read_points
-    from hotlap.training.run_files.metrics_document import TrainingMetrics
+def _read_points(folder: RunFolder) -> list[MetricPoint]:
+    """The metric points: a finished run's from its document, a running one's from its journal.
 
+    A run that is being extended has an outdated document beside its journal.
+    """
     if folder.is_finished and folder.metrics.is_file():
         return list(TrainingMetrics.load(folder.metrics).time_series)
     return read_points(folder.journal)[0]
 
 
-def _curves_of(points: "list[MetricPoint]") -> dict[str, Curve]:
+def _metric_curves(points: list[MetricPoint]) -> dict[str, Curve]:
     steps = [point.timestep for point in points]
-    return {
-        "metrics/reward": make_curve(steps, [point.reward for point in points]),
-        "metrics/episode_length": make_curve(steps, [point.episode_length for point in points]),
-        "metrics/loss": make_curve(steps, [point.loss for point in points]),
-        "metrics/episode": make_curve(steps, [float(point.episode) for point in points]),
-    }
+    names = ("reward", "episode_length", "loss", "episode")
+    return {f"metrics/{name}": make_curve(steps, [getattr(point, name) for point in points]) for name in names}
 
 
-def _final_figures(results: "ExperimentResults") -> Figures:
+def _final_figures(results: ExperimentResults) -> EvaluationFigures:
     metrics, laps = results.metrics, results.evaluation or {}
-    return Figures(
+    return EvaluationFigures(
         step=results.metadata.total_timesteps,
         mean_return=metrics.final_reward_mean,
         return_std=metrics.final_reward_std,
@@ -101,17 +98,9 @@ def _final_figures(results: "ExperimentResults") -> Figures:
     )
 
 
-def _flatten(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as one: `{"ppo": {"gamma": 0.99}}` becomes `{"ppo.gamma": 0.99}`."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
-        flat |= _flatten(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return flat
-
-
-def is_run(name: str) -> bool:
-    """Whether a name or a path is that of a run rather than of a driver or a model."""
-    from hotlap.models.model_file import EXPERIMENTS, is_there
-    from hotlap.training.run_files.run_folder import CONFIG_NAME
-
-    return any(is_there(folder / CONFIG_NAME) for folder in (Path(name), EXPERIMENTS / name))

@@ -1,4 +1,4 @@
-"""A training run as reports see it, whoever read its files, and which runs differ in their seed alone."""
+"""One training run as reports use it, and the grouping of runs that differ only in their seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from typing import Any
 from hotlap.errors import ReportError
 from hotlap.reports.curves import Curve
 
-# Settings that say how long and how closely a run was followed, not what was tried.
-_ASIDE = ("seed", "steps", "torch_threads", "recording_interval", "checkpoint.", "evaluation.")
-_MOST_NAMED_SETTINGS = 3
+# Settings that do not affect what is learned, except the seed, over which runs are grouped.
+_IGNORED_SETTINGS = ("seed", "steps", "torch_threads", "recording_interval", "checkpoint.", "evaluation.")
+_MAX_NAMED_SETTINGS = 3
 
 
 @dataclass(frozen=True)
-class Figures:
-    """How good a policy was over deterministic episodes; None where there is no such figure."""
+class EvaluationFigures:
+    """A policy's figures over deterministic episodes; None where a figure does not exist."""
 
     step: int  # at which the policy was evaluated
     mean_return: float | None = None
@@ -31,18 +31,18 @@ class Figures:
 class RunRecord:
     """One run, finished or not.
 
-    `curves` has what was logged to TensorBoard under its key, and the run's own metrics under `metrics/…`: `reward`
-    and `episode_length` are means over the last 100 episodes, `episode` counts them.
+    `curves` holds the TensorBoard scalars by key, and the run's own metrics as `metrics/…`: `reward` and
+    `episode_length` are means over the last 100 episodes, `episode` counts episodes.
     """
 
     name: str
     folder: Path
     algorithm: str
     environment: str
-    track: str | None  # of a racer
+    track: str | None  # None for other environments than the racer
     seed: int
     settings: Mapping[str, Any]  # flat: "ppo.gamma" to 0.99
-    steps_asked: int
+    requested_steps: int
     step: int  # the last one known
     is_finished: bool
     curves: Mapping[str, Curve]
@@ -50,22 +50,22 @@ class RunRecord:
     num_episodes: int | None = None
     training_s: float | None = None
     reward_threshold: float | None = None  # from which the environment counts as solved
-    final: Figures | None = None
+    final: EvaluationFigures | None = None
 
     def curve(self, key: str) -> Curve:
-        """A figure over the run; an empty curve where it was never logged."""
+        """The curve of a key; empty if it was never logged."""
         return self.curves.get(key, Curve())
 
     @property
-    def figures(self) -> Figures | None:
-        """The final evaluation's, or until there is one those of the last evaluation on the way."""
+    def figures(self) -> EvaluationFigures | None:
+        """The final evaluation, or the last periodic one while there is no final one."""
         if self.final is not None:
             return self.final
         returns = self.curve("eval/mean_reward")
         if not len(returns):
             return None
         step = int(returns.step[-1])
-        return Figures(
+        return EvaluationFigures(
             step=step,
             mean_return=returns.last,
             episode_length=self.curve("eval/mean_ep_length").at(step),
@@ -77,7 +77,7 @@ class RunRecord:
 
     @property
     def solved_at(self) -> tuple[int, float | None] | None:
-        """Step and seconds of the first evaluation at or over the environment's threshold."""
+        """Step and training time (s) of the first evaluation at or above the environment's threshold."""
         if self.reward_threshold is None:
             return None
         return self.curve("eval/mean_reward").first_reaching(self.reward_threshold)
@@ -85,62 +85,62 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that differ in their seed alone."""
+    """Runs that differ only in their seed."""
 
     label: str
     runs: tuple[RunRecord, ...]  # by seed
 
 
 def group_runs(records: Sequence[RunRecord]) -> list[RunGroup]:
-    """Runs of the same settings together, in the order in which they were named; what cannot be compared is refused.
+    """Group runs of the same settings, in the order given; raises ReportError for runs that cannot be compared.
 
-    Runs whose folders have the same name are called by their paths.
+    Runs whose folders have the same name are named by their paths.
     """
-    _refuse_mixture(records)
+    _check_comparable(records)
     names = [record.name for record in records]
     found: dict[str, list[RunRecord]] = {}
     for record in records:
         record = replace(record, name=str(record.folder)) if names.count(record.name) > 1 else record
-        found.setdefault(repr((record.algorithm, sorted(_kind(record).items()))), []).append(record)
+        found.setdefault(repr((record.algorithm, sorted(_compared_settings(record).items()))), []).append(record)
     groups = [sorted(runs, key=lambda run: run.seed) for runs in found.values()]
-    labels = _labels([runs[0] for runs in groups])
+    labels = _make_labels([runs[0] for runs in groups])
     return [RunGroup(label, tuple(runs)) for label, runs in zip(labels, groups, strict=True)]
 
 
-def _refuse_mixture(records: Sequence[RunRecord]) -> None:
+def _check_comparable(records: Sequence[RunRecord]) -> None:
     first = records[0]
     folders = [record.folder.resolve() for record in records]
     for index, record in enumerate(records):
         if folders[index] in folders[:index]:
-            raise ReportError(f"{record.folder}: is named twice. Name each run once.")
+            raise ReportError(f"{record.folder}: the run is given twice. Name each run once.")
         for what, own, other in (
             ("environment", record.environment, first.environment),
             ("track", record.track, first.track),
         ):
             if own != other:
                 raise ReportError(
-                    f"{record.folder}: its {what} is {own}, that of {first.folder} is {other}. Runs can be laid side "
-                    f"by side on one {what} only."
+                    f"{record.folder}: its {what} is {own}, but that of {first.folder} is {other}. Compare only runs "
+                    f"of the same {what}."
                 )
 
 
-def _kind(record: RunRecord) -> dict[str, str]:
-    """The settings that say what was tried, as text."""
-    return {key: _text(value) for key, value in record.settings.items() if not key.startswith(_ASIDE)}
+def _compared_settings(record: RunRecord) -> dict[str, str]:
+    """The settings by which runs are grouped, as text."""
+    return {key: _to_text(value) for key, value in record.settings.items() if not key.startswith(_IGNORED_SETTINGS)}
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _labels(records: Sequence[RunRecord]) -> list[str]:
-    """The algorithm of each, and what sets it apart from the others of that algorithm."""
+def _make_labels(records: Sequence[RunRecord]) -> list[str]:
+    """Each run's algorithm, and the settings in which it differs from the others of that algorithm."""
     labels = []
     for record in records:
-        peers = [_kind(other) for other in records if other.algorithm == record.algorithm]
-        own = _kind(record)
+        peers = [_compared_settings(other) for other in records if other.algorithm == record.algorithm]
+        own = _compared_settings(record)
         keys = sorted(key for key in set().union(*peers) if len({peer.get(key) for peer in peers}) > 1)
-        parts = [f"{key.rpartition('.')[2]} {own.get(key, 'unset')}" for key in keys[:_MOST_NAMED_SETTINGS]]
-        more = ["…"] if len(keys) > _MOST_NAMED_SETTINGS else []
+        parts = [f"{key.rpartition('.')[2]} {own.get(key, 'unset')}" for key in keys[:_MAX_NAMED_SETTINGS]]
+        more = ["…"] if len(keys) > _MAX_NAMED_SETTINGS else []
         labels.append(", ".join([record.algorithm.upper(), *parts, *more]))
     return labels

@@ -1,4 +1,4 @@
-"""What several runs amount to: the median and the worst of them, and how sure one can be of their mean."""
+"""Statistics over several runs: median, worst, interquartile mean with its bootstrap interval, and quartile bands."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from hotlap.reports.curves import Curve, Ints
 
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 10_000
-# From fewer runs, drawing them again says nothing about those that were not made.
-LEAST_RUNS_FOR_INTERVAL = 3
-MOST_GRID_STEPS = 400
+# Resampling fewer runs says nothing about runs that were not made.
+MIN_RUNS_FOR_INTERVAL = 3
+MAX_GRID_STEPS = 400
 
 Statistic = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A figure over several runs; None where it does not exist, as when the run that counts has no such figure."""
+    """Statistics of a figure over several runs; None if a run that a statistic depends on lacks the figure."""
 
     count: int
     median: float | None
@@ -31,19 +31,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle of several curves, where all of them are known."""
+    """Median and quartiles of several curves, over the steps that all of them cover."""
 
     step: Ints
-    lower: Floats  # a quarter of the runs lie under it
+    lower: Floats  # first quartile
     median: Floats
-    upper: Floats
+    upper: Floats  # third quartile
 
 
 def interquartile_mean(values: Floats) -> Floats:
-    """The mean without the lowest and the highest quarter (rounded down), along the last axis.
+    """The mean without the lowest and the highest quarter of the values (rounded down), along the last axis.
 
-    Agarwal and others (2021) recommend it for few runs: less swayed by one than the mean, more efficient than the
-    median. Of fewer than four values it is the mean.
+    Recommended for few runs by Agarwal et al. (2021): less sensitive to outliers than the mean, more efficient than
+    the median. For fewer than four values it is the mean.
     """
     ordered = np.sort(values, axis=-1)
     cut = ordered.shape[-1] // 4
@@ -52,7 +52,7 @@ def interquartile_mean(values: Floats) -> Floats:
 
 
 def bootstrap_interval(values: Floats, statistic: Statistic, rng: np.random.Generator) -> tuple[float, float]:
-    """The percentile interval of a statistic over values drawn again with replacement.
+    """The percentile bootstrap interval of a statistic.
 
     `statistic` reduces the last axis of (NUM_RESAMPLES, num_values).
     """
@@ -62,25 +62,25 @@ def bootstrap_interval(values: Floats, statistic: Statistic, rng: np.random.Gene
     return low, high
 
 
-def summarise(values: Sequence[float | None], *, is_more_better: bool, rng: np.random.Generator) -> Summary:
-    """Median, worst and interquartile mean over runs; a run without the figure counts as worse than any with it."""
-    missing = -math.inf if is_more_better else math.inf
+def summarise(values: Sequence[float | None], *, is_higher_better: bool, rng: np.random.Generator) -> Summary:
+    """Median, worst and interquartile mean over runs; a run without the figure ranks below all that have it."""
+    missing = -math.inf if is_higher_better else math.inf
     numbers = np.array([missing if value is None else value for value in values], np.float64)
     if not len(numbers):
         return Summary(0, None, None, None, None)
-    is_whole = bool(np.isfinite(numbers).all())
-    has_interval = is_whole and len(numbers) >= LEAST_RUNS_FOR_INTERVAL
+    is_complete = bool(np.isfinite(numbers).all())
+    has_interval = is_complete and len(numbers) >= MIN_RUNS_FOR_INTERVAL
     return Summary(
         count=len(numbers),
         median=_median(numbers),
-        worst=_finite(numbers.min() if is_more_better else numbers.max()),
-        interquartile_mean=_finite(interquartile_mean(numbers)) if is_whole else None,
+        worst=_finite(numbers.min() if is_higher_better else numbers.max()),
+        interquartile_mean=_finite(interquartile_mean(numbers)) if is_complete else None,
         interval=bootstrap_interval(numbers, interquartile_mean, rng) if has_interval else None,
     )
 
 
 def _median(numbers: Floats) -> float | None:
-    """The median; None where one of the values that make it is missing."""
+    """The median; None if it depends on a missing value."""
     ordered = np.sort(numbers)
     lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return float(0.5 * (lower + upper)) if math.isfinite(lower) and math.isfinite(upper) else None
@@ -90,8 +90,8 @@ def _finite(number: float | Floats) -> float | None:
     return float(number) if math.isfinite(number) else None
 
 
-def spread_of(curves: Sequence[Curve]) -> Spread | None:
-    """Median and quartiles over curves, each read off between its points; None where they have no step in common."""
+def compute_spread(curves: Sequence[Curve]) -> Spread | None:
+    """Median and quartiles of linearly interpolated curves; None if they have no step in common."""
     if not curves or not all(len(curve) for curve in curves):
         return None
     first, last = max(int(curve.step[0]) for curve in curves), min(int(curve.step[-1]) for curve in curves)
@@ -99,8 +99,8 @@ def spread_of(curves: Sequence[Curve]) -> Spread | None:
         return None
     steps = np.unique(np.concatenate([curve.step for curve in curves] + [np.array([first, last])]))
     steps = steps[(steps >= first) & (steps <= last)]
-    if len(steps) > MOST_GRID_STEPS:
-        steps = np.unique(np.linspace(first, last, MOST_GRID_STEPS).round().astype(np.int64))
+    if len(steps) > MAX_GRID_STEPS:
+        steps = np.unique(np.linspace(first, last, MAX_GRID_STEPS).round().astype(np.int64))
     values = np.stack([np.interp(steps, curve.step, curve.value) for curve in curves])
     lower, median, upper = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
     return Spread(steps, lower, median, upper)

@@ -1,33 +1,39 @@
-"""Tables of runs: each one listed, then median, worst and interquartile mean; for pages and for Markdown."""
+"""Tables of runs with their median, worst and interquartile mean; also as Markdown and plain text."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hotlap.reports.formatting import (
+    MISSING,
+    decimal,
+    percent,
+    seconds,
+    signed_percent,
+    whole,
+    whole_seconds,
+)
 from hotlap.reports.run_record import RunRecord
 from hotlap.reports.statistics import CONFIDENCE, Summary, summarise
 
-DASH = "–"
-# A table shall say the same each time it is made from the same runs.
-_SEED = 0
+_BOOTSTRAP_SEED = 0  # fixed, so that the same runs give the same table
 
 
 @dataclass(frozen=True)
 class Column:
-    """One figure of each run."""
+    """A figure that every run has in a column of its own."""
 
     head: str
     pick: Callable[[RunRecord], float | None]
     show: Callable[[float], str]
-    is_more_better: bool | None = None  # None: nothing is made of it over several runs
-    has_mean: bool = False  # whether a mean over runs says something
+    is_higher_better: bool | None = None  # None: not summarised over runs
+    has_mean: bool = False  # whether a mean over runs is meaningful
 
 
 @dataclass(frozen=True)
 class Table:
-    """Text in rows; the last `num_summary_rows` are over all runs. The first column is a name, the others numbers."""
+    """Rows of text: a name, then numbers. The last `num_summary_rows` summarise the others."""
 
     heads: list[str]
     rows: list[list[str]]
@@ -35,41 +41,41 @@ class Table:
 
 
 def run_table(records: Sequence[RunRecord]) -> Table:
-    """The runs by seed and, of several, what they amount to together."""
+    """One row per run and, for several runs, rows that summarise them."""
     columns = columns_for(records)
     rows = [[_name(record), *(_cell(column, column.pick(record)) for column in columns)] for record in records]
     if len(records) < 2:
         return Table(["seed", *(column.head for column in columns)], rows)
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(_BOOTSTRAP_SEED)
     summaries = [_summary(column, records, rng) for column in columns]
     pairs = list(zip(columns, summaries, strict=True))
-    together = [
+    summary_rows = [
         ["median", *(_cell(column, summary.median if summary else None, "") for column, summary in pairs)],
         ["worst", *(_cell(column, summary.worst if summary else None, "") for column, summary in pairs)],
         ["interquartile mean", *(_mean_cell(column, summary) for column, summary in pairs)],
         [f"its {100.0 * CONFIDENCE:.0f} % interval", *(_interval_cell(column, summary) for column, summary in pairs)],
     ]
-    return Table(["seed", *(column.head for column in columns)], rows + together, len(together))
+    return Table(["seed", *(column.head for column in columns)], rows + summary_rows, len(summary_rows))
 
 
 def columns_for(records: Sequence[RunRecord]) -> list[Column]:
     """The figures that runs of this environment have."""
-    course = [
-        Column("steps", lambda record: record.step, lambda value: f"{value:,.0f}"),
-        Column("training", lambda record: record.training_s, _duration, is_more_better=False),
+    columns = [
+        Column("steps", lambda record: record.step, whole),
+        Column("training", lambda record: record.training_s, whole_seconds, is_higher_better=False),
     ]
     if records[0].track is not None:
-        return course + _RACER
+        return columns + _RACER
     threshold = records[0].reward_threshold
     if threshold is not None:
-        course += [
-            Column(f"steps to {threshold:g}", _steps_to_solve, lambda value: f"{value:,.0f}", is_more_better=False),
-            Column(f"time to {threshold:g}", _seconds_to_solve, _duration, is_more_better=False),
+        columns += [
+            Column(f"steps to {threshold:g}", _steps_to_solve, whole, is_higher_better=False),
+            Column(f"time to {threshold:g}", _seconds_to_solve, whole_seconds, is_higher_better=False),
         ]
-    return course + _RETURNS
+    return columns + _RETURNS
 
 
-def _figure(name: str) -> Callable[[RunRecord], float | None]:
+def _pick(name: str) -> Callable[[RunRecord], float | None]:
     def pick(record: RunRecord) -> float | None:
         value: float | None = getattr(record.figures, name, None)
         return value
@@ -77,33 +83,16 @@ def _figure(name: str) -> Callable[[RunRecord], float | None]:
     return pick
 
 
-def _percent(value: float) -> str:
-    """Rounded down, so that 100 % means all."""
-    return f"{math.floor(1000.0 * value + 1e-6) / 10.0:g} %"
-
-
-def _gap(value: float) -> str:
-    return f"{100.0 * value:+.1f} %".replace("-", "−")
-
-
-def _duration(value: float) -> str:
-    return f"{value:,.0f} s"
-
-
-def _decimal(value: float) -> str:
-    return f"{value:,.1f}".replace("-", "−")
-
-
 _RACER = [
-    Column("completed", _figure("completion_rate"), _percent, is_more_better=True, has_mean=True),
-    Column("clean laps", _figure("clean_lap_rate"), _percent, is_more_better=True, has_mean=True),
-    Column("median lap", _figure("median_lap_s"), lambda value: f"{value:.2f} s", is_more_better=False, has_mean=True),
-    Column("gap to optimum", _figure("gap"), _gap, is_more_better=False, has_mean=True),
+    Column("completed", _pick("completion_rate"), percent, is_higher_better=True, has_mean=True),
+    Column("clean laps", _pick("clean_lap_rate"), percent, is_higher_better=True, has_mean=True),
+    Column("median lap", _pick("median_lap_s"), seconds, is_higher_better=False, has_mean=True),
+    Column("gap to optimum", _pick("gap"), signed_percent, is_higher_better=False, has_mean=True),
 ]
 _RETURNS = [
-    Column("return", _figure("mean_return"), _decimal, is_more_better=True, has_mean=True),
-    Column("std", _figure("return_std"), _decimal),
-    Column("episode length", _figure("episode_length"), lambda value: f"{value:,.0f}"),
+    Column("return", _pick("mean_return"), decimal, is_higher_better=True, has_mean=True),
+    Column("std", _pick("return_std"), decimal),
+    Column("episode length", _pick("episode_length"), whole),
 ]
 
 
@@ -121,16 +110,16 @@ def _name(record: RunRecord) -> str:
     return str(record.seed) if record.is_finished else f"{record.seed}, so far"
 
 
-def _cell(column: Column, value: float | None, missing: str = DASH) -> str:
+def _cell(column: Column, value: float | None, missing: str = MISSING) -> str:
     if value is not None:
         return column.show(value)
-    return DASH if column.is_more_better is not None else missing
+    return MISSING if column.is_higher_better is not None else missing
 
 
 def _summary(column: Column, records: Sequence[RunRecord], rng: np.random.Generator) -> Summary | None:
-    if column.is_more_better is None:
+    if column.is_higher_better is None:
         return None
-    return summarise([column.pick(record) for record in records], is_more_better=column.is_more_better, rng=rng)
+    return summarise([column.pick(record) for record in records], is_higher_better=column.is_higher_better, rng=rng)
 
 
 def _mean_cell(column: Column, summary: Summary | None) -> str:
@@ -141,15 +130,24 @@ def _interval_cell(column: Column, summary: Summary | None) -> str:
     if summary is None or not column.has_mean:
         return ""
     if summary.interval is None:
-        return DASH
+        return MISSING
     low, high = (column.show(end) for end in summary.interval)
     return f"{low.split(' ')[0]} to {high}"  # the unit once
 
 
 def to_markdown(table: Table) -> str:
-    """The table as Markdown, with the rows over all runs in bold."""
+    """The table as Markdown, with its summary rows in bold."""
     first_summary = len(table.rows) - table.num_summary_rows
     lines = [table.heads, ["---", *("---:" for _ in table.heads[1:])]]
     for index, row in enumerate(table.rows):
         lines.append([f"**{cell}**" if cell and index >= first_summary else cell for cell in row])
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def to_text(table: Table) -> str:
+    """The table in aligned columns, for a terminal."""
+    lines = [table.heads, *table.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "".join(
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() + "\n" for line in lines
+    )

@@ -1,1 +1,1 @@
-"""The world as numbers: car, tyres, track, rays, laps and rewards, compiled; knows no Gym and no files."""
+"""The compiled simulator: car, tyres, track, rays, laps and rewards. It knows neither Gymnasium nor track files."""

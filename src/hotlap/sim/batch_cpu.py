@@ -1,4 +1,4 @@
-"""`step.py` over N cars on CPU threads: the compiled calls that Python makes."""
+"""The CPU engine: `step.py` over N cars on threads. These are the compiled functions that Python calls."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ from hotlap.sim.step import Batch, is_finite, make_batch, reset_car, step_car
 from hotlap.sim.vehicle import CAR_DTYPE
 from hotlap.sim.world import observe
 
-# As many as numba starts, which is one for each core unless NUMBA_NUM_THREADS says otherwise.
+# The size of numba's thread pool: one thread per core unless NUMBA_NUM_THREADS is set.
 MAX_THREADS: int = getattr(numba.config, "NUMBA_NUM_THREADS", 1)
 
 # numba's thread pool must not be entered from two Python threads at once.
@@ -42,7 +42,7 @@ def reset_cars(mask, ribbons, cars, rules, batch):
 
 @entry_point()
 def step_serial(actions, ribbons, cars, rules, batch, autoreset, repeat):
-    """Step every car; returns ALL_FINE, or the first car with a bad action, and then nothing moved."""
+    """Step every car; returns ALL_FINE, or the first car with a bad action, in which case no car moved."""
     bad = find_bad_action(actions)
     if bad == ALL_FINE:
         for i in range(actions.shape[0]):
@@ -52,7 +52,7 @@ def step_serial(actions, ribbons, cars, rules, batch, autoreset, repeat):
 
 @entry_point(parallel=True)
 def step_parallel(actions, ribbons, cars, rules, batch, autoreset, repeat):
-    """`step_serial` on numba's threads: the same bits."""
+    """`step_serial` on numba's threads, bit-identical to it."""
     bad = find_bad_action(actions)
     if bad == ALL_FINE:
         for i in prange(actions.shape[0]):
@@ -63,19 +63,18 @@ def step_parallel(actions, ribbons, cars, rules, batch, autoreset, repeat):
 @entry_point()
 def observe_cars(ribbons, cars, batch):
     """Fill the observations of every car from its state."""
-    tracks, nodes, portals = ribbons
     for i in range(batch.states.shape[0]):
-        observe(batch.states[i], tracks, nodes, portals, cars, batch.obs[i])
+        observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
 
 
 class CpuEngine:
-    """Steps cars on `num_threads` threads; with one, in the caller's own."""
+    """Steps cars on `num_threads` threads; with one, in the calling thread."""
 
     def __init__(self, num_threads: int = 1) -> None:
         self.num_threads = min(num_threads, MAX_THREADS)
 
     def make_batch(self, num_cars: int) -> Batch:
-        """Room for `num_cars` cars, all zero."""
+        """A batch of `num_cars` cars, all zero."""
         return make_batch(num_cars)
 
     def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
@@ -98,14 +97,14 @@ class CpuEngine:
 
 
 def default_threads() -> int:
-    """How many threads a batch uses unless told: one for each core this process may use."""
+    """The default number of threads: one per core that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def warm_up(parallel: bool = True) -> None:
-    """Compile everything, or load it from disk, before anyone waits for a step."""
+    """Compile everything, or load it from the disk cache, before the first step."""
     ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(8, NODE_DTYPE), np.zeros(8, PORTAL_DTYPE))
     ribbons.tracks["num_nodes"], ribbons.tracks["step_m"], ribbons.tracks["length_m"] = 8, 1.0, 8.0
     setting = Setting(ribbons, np.ones(1, CAR_DTYPE), np.ones(1, RULES_DTYPE))

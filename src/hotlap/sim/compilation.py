@@ -1,6 +1,6 @@
-"""How the simulator is compiled, and where compiled code is kept between processes.
+"""How the simulator is compiled, and where compiled code is cached between processes.
 
-numba's own disk cache looks only at the file of the function it loads, so an edit in `tyres.py` would go unseen by the
+numba's own disk cache checks only the file of the function it loads, so an edit in `tyres.py` would not invalidate the
 entry points in `batch_cpu.py`. Here the cache folder is named by a digest of every file in `sim/`: an edit gives
 another folder, and stale machine code cannot be loaded.
 """
@@ -21,17 +21,17 @@ from numba import njit
 MAX_KEPT_CACHES = 4
 
 # Division by zero gives an IEEE infinity instead of an exception: kernels must not raise. They allocate nothing
-# either, so numba's reference counting is left out: its atomic operations took a quarter of a step. Inlining all saves
-# another tenth.
+# either, so numba's reference counting is switched off: its atomic operations took a quarter of a step. Inlining
+# everything saves another tenth.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": True}
 kernel = njit(**OPTIONS)
-# For what most steps jump over: inlined, a loop that is not taken still made the way past it two hundredths slower.
+# For code that most steps skip: inlined, it made a step 2 % slower even when skipped.
 rare_kernel = njit(**(OPTIONS | {"forceinline": False}))
 
 
 @lru_cache(maxsize=1)
 def source_digest() -> str:
-    """Digest of the simulator's own source text: what compiled code depends on."""
+    """Digest of the simulator's source, which the compiled code depends on."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -53,7 +53,7 @@ def cache_root() -> Path:
 
 @lru_cache(maxsize=1)
 def cache_folder() -> Path | None:
-    """The folder for this version of the source, made if need be; None where nothing can be written."""
+    """The folder for this version of the source, created if necessary; None if it cannot be written."""
     root = cache_root()
     folder = root / source_digest()
     try:
@@ -68,8 +68,8 @@ def cache_folder() -> Path | None:
 
 
 def _drop_old_caches(root: Path, keep: Path) -> None:
-    """Forget compiled code of long-gone source, so that the cache does not grow with every edit."""
-    # Another process may be doing the same: a folder that is gone already is as good as dropped.
+    """Delete all but the newest caches, so that they do not grow with every edit."""
+    # Another process may be deleting the same folders.
     with suppress(OSError):
         others = [path for path in root.iterdir() if path.is_dir() and path != keep]
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
@@ -78,16 +78,16 @@ def _drop_old_caches(root: Path, keep: Path) -> None:
 
 
 def entry_point(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Like `kernel`, for the few functions Python calls: releases the GIL and is kept on disk."""
+    """Like `kernel`, for the few functions that Python calls: releases the GIL and is cached on disk."""
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         folder = cache_folder()
         before: str = getattr(numba_config, "CACHE_DIR", "")
-        # numba fixes a function's cache place when it is decorated; restored at once, for other users of numba.
-        numba_config.CACHE_DIR = str(folder) if folder else before  # type: ignore[attr-defined]
+        # numba chooses a function's cache folder when it is decorated; restored at once, for other users of numba.
+        numba_config.CACHE_DIR = str(folder) if folder else before
         try:
             return njit(nogil=True, cache=folder is not None, **OPTIONS, **options)(function)
         finally:
-            numba_config.CACHE_DIR = before  # type: ignore[attr-defined]
+            numba_config.CACHE_DIR = before
 
     return compile_lazily

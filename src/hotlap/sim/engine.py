@@ -1,4 +1,4 @@
-"""What an engine is: it moves a batch of cars on one kind of device. All engines give the same bits."""
+"""The interface of an engine, which steps a batch of cars on one kind of device. All engines are bit-identical."""
 
 from typing import NamedTuple, Protocol
 
@@ -12,7 +12,7 @@ ALL_FINE = -1  # no car had a bad action
 
 
 class Setting(NamedTuple):
-    """What does not change while cars drive: the tracks, the car's parameters and the rules, as records."""
+    """What is constant while cars drive: tracks, car parameters and episode rules, as records."""
 
     ribbons: Ribbons
     cars: NDArray[np.void]  # (1,) CAR_DTYPE
@@ -23,7 +23,7 @@ class Engine(Protocol):
     """Resets, steps and observes the cars of a batch."""
 
     def make_batch(self, num_cars: int) -> Batch:
-        """Room for `num_cars` cars, all zero."""
+        """A batch of `num_cars` cars, all zero."""
 
     def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
         """Begin an episode for every car in `mask`."""
@@ -31,9 +31,9 @@ class Engine(Protocol):
     def step(
         self, actions: NDArray[np.float32], setting: Setting, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
-        """Up to `repeat` ticks with one action for every car.
+        """Step every car by up to `repeat` ticks with its action.
 
-        Returns ALL_FINE, or the first car whose action is not finite; then no car moved.
+        Returns ALL_FINE, or the first car whose action is not finite, in which case no car moved.
         """
 
     def observe(self, setting: Setting, batch: Batch) -> None:

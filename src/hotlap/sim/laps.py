@@ -1,8 +1,8 @@
-"""Gates, laps, and the lap time inside the tick.
+"""Gates, laps, and lap times to a fraction of a tick.
 
-Gates stand at equal arc lengths; gate 0 is the start line. Only the next gate counts, and only when crossed forwards,
-so that circling, reversing over the line or skipping a gate never makes a lap. Crossing is decided by comparing
-the same stored arc lengths on both sides of a tick, so no gate can fall between two ticks.
+Gates stand at equal distances along the lap; gate 0 is the start line. Only the next gate counts, and only when crossed
+forwards, so circling, reversing over the line or skipping a gate never counts as a lap. Consecutive ticks compare the
+same stored arc length, so no gate is missed between them.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ ZERO, ONE = F(0.0), F(1.0)
 
 @kernel
 def crossing_share(gate_s_m, from_s_m, to_s_m, moved_m, length_m):
-    """Which share of a tick's way was done when the gate was crossed forwards; negative if it was not."""
+    """The share of a tick's distance at which the gate was crossed forwards; negative if it was not crossed."""
     if moved_m <= ZERO:
         return -ONE
     gap_m = gate_s_m - from_s_m
@@ -32,10 +32,10 @@ def crossing_share(gate_s_m, from_s_m, to_s_m, moved_m, length_m):
 
 @kernel
 def count_gates(me, from_s_m, to_s_m, moved_m, length_m, num_gates):
-    """Let the car `me` cross its next gates; returns (lap time in s or NaN, whether the lap was clean)."""
+    """Count the gates that the car `me` crossed; returns (lap time in s or NaN, whether the lap was clean)."""
     lap_time_s = F(np.nan)
     lap_clean = False
-    # Beside the inside wall of a bend arc length passes quickly: two gates in a tick are possible, more are not.
+    # At the inside wall of a bend arc length grows quickly: two gates in a tick are possible, more are not.
     for _ in range(2):
         gate_s_m = F(me.next_gate) * length_m / F(num_gates)
         share = crossing_share(gate_s_m, from_s_m, to_s_m, moved_m, length_m)

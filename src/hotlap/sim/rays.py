@@ -1,4 +1,4 @@
-"""Distance to the wall along a ray, exactly: a walk through the ribbon's quads that jumps where the way is clear.
+"""Exact distance to the wall along a ray: a walk through the ribbon's quads that skips ahead where no wall is near.
 
 A ray inside the strip leaves each quad through the next portal (the cross-section between two wall points) or hits a
 wall. It passes portal k when the left wall point lies left of it and the right one right of it: two cross products. For
@@ -13,7 +13,7 @@ from hotlap.sim.compilation import kernel
 from hotlap.sim.ribbon import FAR_SPAN, NEAR_SPAN
 
 F = np.float32
-U = np.uintp  # unsigned indices: numba need not look for negative ones, a tenth of a step
+U = np.uintp  # unsigned indices: numba skips its check for negative ones, a tenth of a step
 ZERO = F(0.0)
 
 NUM_RAYS = 9
@@ -49,7 +49,7 @@ def hit_distance(ox, oy, dx, dy, near, far, on_left):
 
 @kernel
 def room_beside(portals, k, ox, oy, dx, dy):
-    """By how much (m) a line along (dx, dy) clears portal k's left and right wall point; negative: not at all."""
+    """By how much (m) a line along (dx, dy) clears portal k's left and right wall point; negative if it does not."""
     gate = portals[U(k)]
     return dx * (gate.left_y - oy) - dy * (gate.left_x - ox), dy * (gate.right_x - ox) - dx * (gate.right_y - oy)
 
@@ -64,41 +64,52 @@ def is_out_of_range(portals, k, ox, oy, dx, dy):
 
 
 @kernel
+def wrap_portal(track, k):
+    """Portal index `k` brought back into the loop, for indices at most one lap off."""
+    at = k - track.first_portal
+    if at >= track.num_nodes:
+        return k - track.num_nodes
+    return k + track.num_nodes if at < 0 else k
+
+
+@kernel
 def cast(track, portals, node, ox, oy, dx, dy):
     """Distance (m, at most 200) to the wall from a point in quad `node` along the unit vector (dx, dy)."""
-    first, count = track.first_portal, track.num_nodes
-    left, right = room_beside(portals, first + node + 1, ox, oy, dx, dy)
+    here = track.first_portal + node
+    left, right = room_beside(portals, here + 1, ox, oy, dx, dy)
     if left > ZERO and right > ZERO:
-        at, way = node + 1, 1
+        here, way = here + 1, 1
         ex, ey = dx, dy
     else:
-        back_left, back_right = room_beside(portals, first + node, ox, oy, dx, dy)
+        back_left, back_right = room_beside(portals, here, ox, oy, dx, dy)
         if not (back_left < ZERO and back_right < ZERO):
             on_left = back_left > ZERO and left <= ZERO
             if on_left == (back_right > ZERO and right <= ZERO):
-                # The ray runs along the portal the car stands on, and rounding decides nothing; the side does.
-                across = portals[U(first + node)]
+                # The ray runs along the portal at the car, where rounding is undecided; its direction decides the side.
+                across = portals[U(here)]
                 on_left = dx * (across.left_x - across.right_x) + dy * (across.left_y - across.right_y) > ZERO
-            return hit_distance(ox, oy, dx, dy, portals[U(first + node)], portals[U(first + node + 1)], on_left)
-        # Backwards, the line is turned round: the tests are then the same, only the portals count down.
-        at, way = node, -1
+            return hit_distance(ox, oy, dx, dy, portals[U(here)], portals[U(here + 1)], on_left)
+        # For a backward ray the line is reversed: the tests are the same, and portals count down.
+        way = -1
         ex, ey = -dx, -dy
         left, right = -back_left, -back_right
 
+    clear = min(left, right)
+    leap, jump = way * FAR_SPAN, way * NEAR_SPAN
+    # Long jumps in a loop of their own: on a GPU the 32 rays of a warp then leave it together.
     for _ in range(MAX_TESTS):
-        at = at - count if at >= count else (at + count if at < 0 else at)
-        here = first + at
-        clear = min(left, right)
-        left, right = room_beside(portals, here + way * FAR_SPAN, ox, oy, ex, ey)
-        if min(clear, min(left, right)) > portals[U(min(here, here + way * FAR_SPAN))].far_stray_m:
-            at += way * FAR_SPAN
-            if is_out_of_range(portals, first + at, ox, oy, dx, dy):
+        here = wrap_portal(track, here)
+        for _ in range(MAX_TESTS):
+            left, right = room_beside(portals, here + leap, ox, oy, ex, ey)
+            clear_next = min(left, right)
+            if min(clear, clear_next) <= portals[U(min(here, here + leap))].far_stray_m:
+                break
+            if is_out_of_range(portals, here + leap, ox, oy, dx, dy):
                 return RAY_RANGE_M
-            continue
+            clear = clear_next
+            here = wrap_portal(track, here + leap)
 
-        # Four jumps and then four quads, each group without a branch: guessing wrong costs more than counting.
-        jump = way * NEAR_SPAN
-        after_left, after_right = left, right
+        # Four jumps and then four quads, each group without a branch: a misprediction costs more than counting.
         passed = 0
         still = True
         for k in range(FAR_SPAN // NEAR_SPAN):
@@ -108,13 +119,7 @@ def cast(track, portals, node, ox, oy, dx, dy):
             still &= min(clear, clear_next) > portals[U(min(from_k, from_k + jump))].near_stray_m
             passed += still
             clear = clear_next
-        at += passed * jump
-        here += passed * jump
-        if passed == FAR_SPAN // NEAR_SPAN:
-            left, right = after_left, after_right
-            if is_out_of_range(portals, here, ox, oy, dx, dy):
-                return RAY_RANGE_M
-            continue
+        here = wrap_portal(track, here + passed * jump)
 
         passed = 0
         still = True
@@ -124,10 +129,10 @@ def cast(track, portals, node, ox, oy, dx, dy):
             on_left = left <= ZERO if still else on_left
             still &= min(left, right) > ZERO
             passed += still
-        at += passed * way
         here += passed * way
         if passed < NEAR_SPAN:
             return hit_distance(ox, oy, dx, dy, portals[U(here)], portals[U(here + way)], on_left)
+        clear = min(left, right)
         if is_out_of_range(portals, here, ox, oy, dx, dy):
             return RAY_RANGE_M
     return RAY_RANGE_M

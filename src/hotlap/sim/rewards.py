@@ -31,7 +31,7 @@ RULES_DTYPE = np.dtype(
 def reward_terms(rules, moved_share, speed_share, is_still, touches_wall, is_off_road):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
-    `moved_share` is the tick's way over the lap's length, `speed_share` the speed over the top speed.
+    `moved_share` is the tick's distance over the lap's length, `speed_share` the speed over the top speed.
     """
     return (
         rules.progress * moved_share,

@@ -1,6 +1,6 @@
-"""A track as arrays: where am I, how far is each edge, where are the walls.
+"""A track as arrays: position on it, distances to the road's edges, walls.
 
-Neighbouring nodes and their wall points span a strip of quads, one a metre. The strip is all the simulator knows of a
+Neighbouring nodes and their wall points span a strip of quads, one per metre. The strip is all the simulator knows of a
 track, so a track may cross over itself: the other level is another part of the strip.
 """
 
@@ -18,7 +18,7 @@ F = np.float32
 U = np.uintp  # unsigned indices: numba need not look for negative ones
 ZERO, ONE = F(0.0), F(1.0)
 
-# A car moves at most a few nodes in a tick; a bound keeps the search finite whatever the numbers are.
+# A car moves at most a few nodes in a tick; the bound keeps the search finite for any input.
 MAX_WALK = 64
 
 # How many nodes a ray may jump at once, far and near (see rays.py).
@@ -46,7 +46,7 @@ class RibbonNodes:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes the loop has."""
+        """Number of nodes of the loop."""
         return len(self.x_m)
 
     @property
@@ -108,7 +108,7 @@ class Ribbons(NamedTuple):
 
 
 def pack_ribbons(tracks: Sequence[RibbonNodes], start_speeds_mps: Sequence[NDArray[np.float64]]) -> Ribbons:
-    """The tracks as the simulator reads them; `start_speeds_mps` has a speed for every node of every track."""
+    """The tracks in the simulator's format; `start_speeds_mps` has a speed for every node of every track."""
     heads = np.zeros(len(tracks), TRACK_DTYPE)
     nodes = np.zeros(sum(track.num_nodes for track in tracks), NODE_DTYPE)
     portals = np.zeros(len(nodes) + 2 * FAR_SPAN * len(tracks), PORTAL_DTYPE)
@@ -174,9 +174,9 @@ def ahead_of(nodes, k, x, y):
 
 @kernel
 def locate(track, nodes, node, x, y):
-    """Where the point is on the ribbon, searched from `node` on: (node, share of the way to the next, metres left).
+    """Position of a point on the ribbon, searched from `node`: (node, share of the step to the next, metres left).
 
-    O(1) for a car, which moves a metre or so in a tick.
+    O(1) for a car, which moves about a metre in a tick.
     """
     first = track.first_node
     behind = ahead_of(nodes, first + node, x, y)

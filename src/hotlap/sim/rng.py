@@ -1,4 +1,4 @@
-"""Randomness by counting: a draw depends on the car's seed, its episode and the draw's number, on nothing else.
+"""A counter-based random generator: a draw depends only on the car's seed, its episode and the draw's number.
 
 So results do not depend on batch size, thread count or order. The mixing is the SplitMix64 finaliser (Steele, Lea and
 Flood, OOPSLA 2014).
@@ -19,7 +19,7 @@ _TO_UNIT = F(2.0**-24)
 
 @kernel
 def scramble(z):
-    """A 64-bit word in, an unrelated one out."""
+    """Hash a 64-bit word to another."""
     z = (z ^ (z >> _SHIFT_30)) * _MIX_1
     z = (z ^ (z >> _SHIFT_27)) * _MIX_2
     return z ^ (z >> _SHIFT_31)

@@ -1,4 +1,4 @@
-"""A quick estimate of how fast each metre of a line can be driven: grip in bends, power after, brakes before."""
+"""A quick estimate of the speed along a line: limited by grip in bends, brakes before them and power after them."""
 
 from math import sqrt
 
@@ -11,7 +11,7 @@ from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, GRAVITY_MPS2, CarParameters
 
 @entry_point()
 def _sweep(squared, curvature, step_m, grip_mps2, drag_per_m, power_wpkg, force_npkg):
-    """Limit squared speeds to what brakes (backwards) and drive (forwards) allow; twice round, as the lap is closed."""
+    """Limit squared speeds to what brakes (backwards) and drive (forwards) allow; two laps, as the lap is closed."""
     count = squared.shape[0]
     for k in range(2 * count, 0, -1):
         ahead = squared[k % count]
@@ -31,9 +31,9 @@ def _sweep(squared, curvature, step_m, grip_mps2, drag_per_m, power_wpkg, force_
 def speed_profile(
     curvature_radpm: NDArray[np.float64], step_m: float, car: CarParameters, grip_share: float
 ) -> NDArray[np.float64]:
-    """Speeds (m/s) along a closed line driven with `grip_share` of the car's grip; a point mass, so an estimate.
+    """Speeds (m/s) along a closed line driven with `grip_share` of the grip, estimated for a point mass.
 
-    About 0.6 of the grip is credited to the drive, since only the rear wheels are driven.
+    The drive can use 0.6 of the remaining grip, since only the rear wheels are driven.
     """
     grip_mps2 = grip_share * car.friction * float(GRAVITY_MPS2)
     top2 = car.top_speed_mps * car.top_speed_mps

@@ -13,7 +13,7 @@ ZERO = F(0.0)
 
 
 class Batch(NamedTuple):
-    """All a step reads and writes, for N cars; every array has N rows."""
+    """Everything that a step reads and writes, for N cars; every array has N rows."""
 
     states: NDArray[np.void]
     obs: NDArray[np.float32]  # (N, 14)
@@ -21,12 +21,12 @@ class Batch(NamedTuple):
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     infos: NDArray[np.void]
-    final_obs: NDArray[np.float32]  # what a car saw last, where it was reset on this step
+    final_obs: NDArray[np.float32]  # last observation of an episode, for cars that were reset on this step
     final_infos: NDArray[np.void]
 
 
 def make_batch(num_cars: int) -> Batch:
-    """Room for `num_cars` cars, all zero."""
+    """A batch of `num_cars` cars, all zero."""
     return Batch(
         np.zeros(num_cars, STATE_DTYPE),
         np.zeros((num_cars, NUM_OBSERVATIONS), np.float32),
@@ -56,20 +56,26 @@ def clear_info(info):
 
 
 @kernel
-def reset_car(i, ribbons, cars, rules, batch):
-    """Begin car i's episode and observe it."""
-    tracks, nodes, portals = ribbons
+def restart_car(i, ribbons, rules, batch):
+    """Begin car i's episode; its observation is left to the caller."""
+    tracks, nodes, _ = ribbons
     me, info = batch.states[i], batch.infos[i]
     begin_episode(me, tracks, nodes, rules[0])
     clear_info(info)
     describe(me, info)
     info.rawSpeed = me.forward_mps
-    observe(me, tracks, nodes, portals, cars, batch.obs[i])
+
+
+@kernel
+def reset_car(i, ribbons, cars, rules, batch):
+    """Begin car i's episode and observe it."""
+    restart_car(i, ribbons, rules, batch)
+    observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
 
 
 @kernel
 def add_before(info, before):
-    """Add what the ticks `before` gave to a tick's info: terms and wall contact, and the lap if one ended in them."""
+    """Add the earlier ticks of a step to its last tick's info: reward terms, wall contact, and the lap if one ended."""
     progress, speed, wall, off_track, backward, stillness, wall_contact, lap_time_s, lap_clean = before
     info.progress, info.speed, info.wall = progress + info.progress, speed + info.speed, wall + info.wall
     info.offTrack, info.backward = off_track + info.offTrack, backward + info.backward
@@ -96,11 +102,8 @@ def hold_action(me, action, ribbons, cars, rules, info, so_far, num_ticks):
 
 
 @kernel
-def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
-    """Up to `repeat` ticks of car i with one action, seen and told as one step; its episode's end ends the step.
-
-    With `autoreset` a car that ended starts its next episode at once, and drives it from the next step on.
-    """
+def drive_car(i, actions, ribbons, cars, rules, batch, repeat):
+    """Up to `repeat` ticks of car i with one action, reported as one step; True if its episode ended."""
     tracks, nodes, portals = ribbons
     me, info = batch.states[i], batch.infos[i]
     result = tick(me, actions[i], tracks, nodes, portals, cars, rules[0], info)
@@ -108,10 +111,26 @@ def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
         result = hold_action(me, actions[i], ribbons, cars, rules, info, result, repeat - 1)
     reward, terminated, truncated = result
     batch.rewards[i], batch.terminated[i], batch.truncated[i] = reward, terminated, truncated
-    observe(me, tracks, nodes, portals, cars, batch.obs[i])
-    if autoreset and (terminated or truncated):
-        batch.final_infos[i] = info
-        for k in range(NUM_OBSERVATIONS):
-            batch.final_obs[i, k] = batch.obs[i, k]
-        me.episode += 1
-        reset_car(i, ribbons, cars, rules, batch)
+    return terminated or truncated
+
+
+@rare_kernel
+def finish_episode(i, ribbons, cars, rules, batch):
+    """Keep the last info and observation of car i's episode, and begin its next one."""
+    me = batch.states[i]
+    batch.final_infos[i] = batch.infos[i]
+    observe(me, ribbons[0], ribbons[2], cars, batch.final_obs[i])
+    me.episode += 1
+    restart_car(i, ribbons, rules, batch)
+
+
+@kernel
+def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
+    """One step of car i and its observation; the step ends with the episode.
+
+    With `autoreset` a car whose episode ended is reset at once and drives again from the next step.
+    """
+    has_ended = drive_car(i, actions, ribbons, cars, rules, batch, repeat)
+    if autoreset and has_ended:
+        finish_episode(i, ribbons, cars, rules, batch)
+    observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])

@@ -1,4 +1,4 @@
-"""Tyre force from slip, load and surface: the one place where rubber meets road.
+"""Tyre forces from slip, load and surface.
 
 Lateral force is Pacejka's magic formula, sin(C atan(B slip)), with the shape factor C = 3/2. At that value the formula
 is algebraic: with c = cos(atan(y)) = 1/sqrt(1 + y²),

@@ -174,7 +174,7 @@ def car_record(parameters: CarParameters | None = None, num_substeps: int = SUBS
 
 
 class Body(NamedTuple):
-    """What the equations of motion integrate; the place in the world is kept apart."""
+    """The part of the car's state that the equations of motion integrate, without its pose."""
 
     forward_mps: float
     left_mps: float
@@ -194,7 +194,7 @@ def steering_limit(speed2, car):
 
 @kernel
 def rolling_sign(speed):
-    """Direction of rolling, passing through zero within half a metre per second, so that brakes hold a car still."""
+    """Sign of the rolling speed, linear within half a metre per second of zero, so that brakes hold a car still."""
     return clamp(speed * TWO, -ONE, ONE)
 
 
@@ -208,7 +208,7 @@ def body_rates(body, command, grip, resistance_mps2, car):
     speed2 = vx * vx + vy * vy
     speed = sqrt(speed2)
 
-    # The newton keeps divisions by grip defined on perfect ice.
+    # The extra newton keeps divisions by grip defined where there is none.
     grip_front_n = grip * available_grip(car.static_front_n - shift_n, car.grip_slope, car.grip_curve_per_n) + ONE
     grip_rear_n = grip * available_grip(car.static_rear_n + shift_n, car.grip_slope, car.grip_curve_per_n) + ONE
 
@@ -222,7 +222,7 @@ def body_rates(body, command, grip, resistance_mps2, car):
     slip_rear = side_rear / max(abs(vx), car.slip_floor_mps)
 
     ratio = vx * car.per_drive_scale
-    # The engine gives way to the brake, as in modern cars; else the throttle would serve to shift the brakes' balance.
+    # Braking cuts the throttle, as in modern cars; otherwise the throttle could be used to shift the brake balance.
     released = ONE - brake
     drive_n = throttle * released * released * car.drive_force_n / sqrt(ONE + ratio * ratio)
     demand_front_n = -brake * car.brake_front_n * rolling_sign(roll_front)

@@ -1,4 +1,4 @@
-"""One car, one tick: motion, walls, laps, reward and observation. This is the reference for every engine."""
+"""One car, one tick: motion, walls, laps, reward and observation. Every engine runs these functions."""
 
 from math import sqrt
 
@@ -14,7 +14,7 @@ from hotlap.sim.rng import uniform
 from hotlap.sim.vehicle import advance
 
 F = np.float32
-U = np.uintp  # unsigned indices: numba need not look for negative ones
+U = np.uintp  # unsigned indices: numba skips its check for negative ones
 ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
 
 NUM_OBSERVATIONS = 14
@@ -26,7 +26,7 @@ START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
 
-# A wall may turn the car, but not into a top.
+# Limits the spin that a wall contact can cause.
 MAX_WALL_SPIN_RADPS = F(4.0)
 
 STATE_DTYPE = np.dtype(
@@ -42,7 +42,7 @@ STATE_DTYPE = np.dtype(
         ("throttle", np.float32),
         ("brake", np.float32),
         ("shift_n", np.float32),
-        # Place on the ribbon: found once a tick, used by surface, laps, rewards and rays.
+        # Position on the ribbon: located once per tick, used by surface, laps, rewards and rays.
         ("share", np.float32),
         ("lateral_m", np.float32),
         ("arc_m", np.float32),
@@ -64,7 +64,7 @@ STATE_DTYPE = np.dtype(
     align=True,
 )
 
-# The contract's names, because these columns become the environment's info.
+# These columns become the environment's info and keep its public names.
 INFO_DTYPE = np.dtype(
     [
         ("progress", np.float32),
@@ -89,7 +89,7 @@ INFO_DTYPE = np.dtype(
 
 @kernel
 def begin_episode(me, tracks, nodes, rules):
-    """Put the car on the line, or anywhere at a feasible speed, as the rules say."""
+    """Put the car on the start line, or with random starts anywhere on the track at a feasible speed."""
     track = tracks[me.track]
     node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
     is_random = rules.start == START_RANDOM
@@ -136,7 +136,7 @@ def is_off_road(me, track, nodes):
 
 @kernel
 def meet_wall(me, track, nodes, portals, car):
-    """Keep the car inside the walls: slide along, lose speed with the impact angle. True on contact."""
+    """Keep the car inside the walls: it slides along and loses speed with the impact angle. True on contact."""
     after = node_after(track, me.node)
     here, there = nodes[U(track.first_node + me.node)], nodes[U(track.first_node + after)]
     on_left = me.lateral_m > ZERO
@@ -182,7 +182,7 @@ def meet_wall(me, track, nodes, portals, car):
 
 @kernel
 def move(me, track, nodes, steer, throttle, brake, car):
-    """Drive one tick on the surface under the car and find the new place; returns the metres gained along the lap."""
+    """Drive one tick on the surface under the car and locate it; returns the metres gained along the lap."""
     grip, resistance_mps2 = ONE, car.rolling_mps2
     if is_off_road(me, track, nodes):
         grip, resistance_mps2 = car.runoff_grip, car.rolling_mps2 + car.runoff_drag_mps2
@@ -238,7 +238,7 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
 
 @kernel
 def describe(me, info):
-    """The part of `info` that says where in the episode the car is."""
+    """Fill the part of `info` that describes the position in the episode."""
     info.lap = me.lap
     info.checkpoint = me.gate
     info.stepCount = me.tick
@@ -247,16 +247,28 @@ def describe(me, info):
 
 
 @kernel
-def observe(me, tracks, nodes, portals, cars, obs):
-    """Fill the 14 observations, each clipped into its range."""
+def observe_ray(me, tracks, portals, ray, cos_yaw, sin_yaw):
+    """The observation of one ray: the distance to the wall as a share of the ray's range."""
+    dx, dy = ray_direction(ray, cos_yaw, sin_yaw)
+    return cast(tracks[me.track], portals, me.node, me.x_m, me.y_m, dx, dy) / RAY_RANGE_M
+
+
+@kernel
+def observe_motion(me, tracks, cars, obs):
+    """Fill the observations that need no ray, each clipped into its range."""
     track, car = tracks[me.track], cars[0]
-    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
-    for ray in range(NUM_RAYS):
-        dx, dy = ray_direction(ray, cos_yaw, sin_yaw)
-        obs[ray] = cast(track, portals, me.node, me.x_m, me.y_m, dx, dy) / RAY_RANGE_M
     speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
     obs[OBS_SPEED] = clamp(speed_mps / car.top_speed_mps, ZERO, ONE)
     obs[OBS_YAW_RATE] = clamp(me.yaw_radps / YAW_RATE_SCALE_RADPS, -ONE, ONE)
     obs[OBS_STEER] = clamp(me.steer, -ONE, ONE)
     obs[OBS_PROGRESS] = clamp(me.arc_m / track.length_m, ZERO, ONE)
     obs[OBS_OFFSET] = clamp(abs(me.lateral_m) / track.widest_wall_m, ZERO, ONE)
+
+
+@kernel
+def observe(me, tracks, portals, cars, obs):
+    """Fill the 14 observations."""
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    for ray in range(NUM_RAYS):
+        obs[ray] = observe_ray(me, tracks, portals, ray, cos_yaw, sin_yaw)
+    observe_motion(me, tracks, cars, obs)

@@ -1,1 +1,1 @@
-"""Tracks: their files, their geometry, their generator, and the registry that knows them all."""
+"""Tracks: files, geometry, corners, maps, the generator, and the registry of all tracks."""

@@ -1,4 +1,4 @@
-"""What a track file holds, and what can be done to it before it becomes a road."""
+"""A track's centreline with its widths, and the operations on it: recentre, reverse, move the start, resample."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ FAR_M = 10_000.0  # beyond this a float32 position is coarser than a millimetre
 
 @dataclass(frozen=True)
 class Centreline:
-    """What a track file holds: a closed line in driving order, first point on the start line, not repeated."""
+    """A closed line in driving order with road widths; the first point is on the start line and not repeated."""
 
     x_m: FloatArray  # (num_points,)
     y_m: FloatArray
@@ -22,7 +22,7 @@ class Centreline:
 
 
 def spline_of(centreline: Centreline) -> Spline:
-    """The periodic spline through the points; TrackError where there are too few or some coincide."""
+    """The periodic spline through the points; TrackError if there are too few or some coincide."""
     _check_arrays(centreline)
     return Spline.through(centreline.x_m, centreline.y_m)
 
@@ -33,7 +33,7 @@ def length_m(centreline: Centreline) -> float:
 
 
 def recentre(centreline: Centreline) -> Centreline:
-    """The same track about the origin if it lies more than 10 km off (UTM), shifted by whole metres; else itself."""
+    """The same track moved to the origin by whole metres if it is more than 10 km away (UTM); else itself."""
     x, y = centreline.x_m, centreline.y_m
     if x.size == 0 or not max(float(np.abs(x).max()), float(np.abs(y).max())) > FAR_M:
         return centreline
@@ -45,14 +45,14 @@ def recentre(centreline: Centreline) -> Centreline:
 def reverse(centreline: Centreline) -> Centreline:
     """The same track driven the other way, from the same start line."""
 
-    def turned(values: FloatArray) -> FloatArray:
+    def reversed_order(values: FloatArray) -> FloatArray:
         return np.roll(values[::-1], 1)
 
     return Centreline(
-        turned(centreline.x_m),
-        turned(centreline.y_m),
-        width_right_m=turned(centreline.width_left_m),
-        width_left_m=turned(centreline.width_right_m),
+        reversed_order(centreline.x_m),
+        reversed_order(centreline.y_m),
+        width_right_m=reversed_order(centreline.width_left_m),
+        width_left_m=reversed_order(centreline.width_right_m),
     )
 
 
@@ -60,7 +60,7 @@ def rotate_start(centreline: Centreline, start_m: float) -> Centreline:
     """The same track with the start line moved `start_m` metres forward along it.
 
     The new first point lies on the spline; a file point within a quarter of its spacing is replaced by it, so that
-    no two points come to lie almost on each other.
+    no two points nearly coincide.
     """
     spline = spline_of(centreline)
     laps = np.floor(start_m / spline.length)

@@ -1,7 +1,8 @@
-"""Rounds a polygon's corners into straights, clothoids and arcs, with the same bits on every machine.
+"""Rounds a polygon's corners into straights, clothoids and arcs, bit-identical on every machine.
 
-A corner's curvature rises linearly, stays, and falls linearly, as on a real road, so curvature is continuous all
-the way round. Only add, multiply, divide and square root are used, in a fixed order: no platform math library.
+A corner's curvature rises linearly, is constant, and falls linearly, as on a real road, so curvature is continuous
+along the lap. Hand-written, because only add, multiply, divide and square root in a fixed order give the same bits
+everywhere; the platform's math library does not.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ _ATAN_TERMS = 14
 
 
 class PolygonCorner(NamedTuple):
-    """A polygon vertex and the radius wished for there; neighbours standing too close make it smaller."""
+    """A polygon vertex and its wanted radius, which is reduced where the neighbours leave too little room."""
 
     x_m: float
     y_m: float
@@ -32,9 +33,9 @@ class PolygonCorner(NamedTuple):
 
 @dataclass(frozen=True)
 class ClothoidPath:
-    """A closed curve as knots with tangents: exact on straights, cubic between a corner's knots."""
+    """A closed curve as knots with tangents: exact on straights, cubic Hermite between a corner's knots."""
 
-    s_m: FloatArray  # (num_knots,), rising; the last knot is the first one again
+    s_m: FloatArray  # (num_knots,), increasing; the last knot repeats the first
     x_m: FloatArray
     y_m: FloatArray
     tangent_x: FloatArray
@@ -49,12 +50,12 @@ class ClothoidPath:
         return float(self.s_m[-1])
 
     def point_on_longest_straight(self, share: float) -> float:
-        """How far along the lap that share of the longest straight lies."""
+        """Arc length (m) of the point at this share of the longest straight."""
         longest = int(np.argmax(self.straight_length_m))
         return float(self.straight_start_m[longest] + share * self.straight_length_m[longest])
 
     def sample(self, start_m: float, spacing_m: float) -> tuple[FloatArray, FloatArray]:
-        """Evenly spaced points from `start_m` on, about `spacing_m` apart, the first not repeated."""
+        """Evenly spaced points from `start_m`, about `spacing_m` apart, the first not repeated."""
         num_points = int(self.length_m / spacing_m + 0.5)
         s = start_m + np.arange(num_points) * (self.length_m / num_points)
         s = np.where(s >= self.length_m, s - self.length_m, s)
@@ -78,8 +79,8 @@ def sin_cos(angle_rad: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def angle_of(cosine: FloatArray, sine: FloatArray) -> FloatArray:
-    """The angle in (-pi, pi) that has this cosine and sine."""
-    # Halving the angle four times by square roots brings it where the series converges fast.
+    """The angle in (-pi, pi) with this cosine and sine."""
+    # Four halvings by square roots bring the angle to where the series converges fast.
     for _ in range(4):
         half = np.sqrt((1.0 + cosine) * 0.5)
         cosine, sine = half, sine / (2.0 * half)
@@ -92,25 +93,27 @@ def angle_of(cosine: FloatArray, sine: FloatArray) -> FloatArray:
 
 
 def to_millimetres(values: FloatArray) -> FloatArray:
-    """Rounded to three decimals, as the nearest double, so that writing and reading it changes nothing."""
+    """Values rounded to three decimals, which writing and reading a file does not change."""
     # Adding zero turns -0.0, which would be written with its sign, into 0.0.
     return np.rint(values * 1000.0) / 1000.0 + 0.0
 
 
 def round_corners(corners: list[PolygonCorner]) -> ClothoidPath:
-    """The smooth closed path along the polygon, corner by corner, in the order given."""
+    """The smooth closed path along the polygon."""
     if len(corners) < 3:
-        raise TrackError(f"a closed path needs at least 3 corners; got {len(corners)}")
-    x, y, wish = np.array(corners, dtype=np.float64).T.copy()
+        raise TrackError(f"a closed path needs at least 3 corners; got {len(corners)}. Add corners.")
+    x, y, wanted = np.array(corners, dtype=np.float64).T.copy()
     edge_x, edge_y = np.roll(x, -1) - x, np.roll(y, -1) - y
     edge = np.sqrt(edge_x * edge_x + edge_y * edge_y)
     if not np.all(edge > 0.0):
-        raise TrackError(f"corner {int(np.argmin(edge))} and the next stand on the same point; move one of them")
+        raise TrackError(f"corner {int(np.argmin(edge))} and the next are the same point. Move one of them.")
     out_x, out_y = edge_x / edge, edge_y / edge
     in_x, in_y = np.roll(out_x, 1), np.roll(out_y, 1)
     cosine = in_x * out_x + in_y * out_y
     if not np.all(cosine > -0.999):
-        raise TrackError(f"the path turns back on itself at corner {int(np.argmin(cosine))}; make a U-turn of two")
+        raise TrackError(
+            f"the path turns back on itself at corner {int(np.argmin(cosine))}. Make a U-turn of two corners."
+        )
     turn = angle_of(cosine, in_x * out_y - in_y * out_x)
     unit_s, unit_x, unit_y, tangent_cos, tangent_sin = _unit_corners(np.abs(turn))
 
@@ -118,7 +121,7 @@ def round_corners(corners: list[PolygonCorner]) -> ClothoidPath:
     end = np.sqrt(unit_x[:, -1] * unit_x[:, -1] + unit_y[:, -1] * unit_y[:, -1])
     unit_cut = end / (2.0 * np.sqrt((1.0 + cosine) * 0.5))
     unit_radius = (1.0 - _RAMP) / np.maximum(np.abs(turn), 1e-9)
-    cut = _fit_cuts(wish / unit_radius * unit_cut, edge)
+    cut = _fit_cuts(wanted / unit_radius * unit_cut, edge)
     length = cut / unit_cut
     straight = edge - cut - np.roll(cut, -1)
     lap = np.cumsum(length + straight)
@@ -156,14 +159,14 @@ def _integrate(values: FloatArray) -> FloatArray:
     return np.concatenate((np.zeros((len(values), 1)), np.cumsum(steps, axis=1)), axis=1)
 
 
-def _fit_cuts(wish: FloatArray, edge: FloatArray) -> FloatArray:
-    """How much of its edges each corner takes: all it wishes, or what its neighbours leave."""
+def _fit_cuts(wanted: FloatArray, edge: FloatArray) -> FloatArray:
+    """How much of its edges each corner takes: what it wants, or what its neighbours leave."""
     room = np.maximum(edge - _MIN_STRAIGHT_M, 0.5 * edge)
     half = 0.5 * room
-    cut: list[float] = np.minimum(wish, np.minimum(half, np.roll(half, 1))).tolist()
+    cut: list[float] = np.minimum(wanted, np.minimum(half, np.roll(half, 1))).tolist()
     for i in range(len(cut)):
         after = (i + 1) % len(cut)
-        cut[i] = max(cut[i], min(float(wish[i]), float(room[i - 1]) - cut[i - 1], float(room[i]) - cut[after]))
+        cut[i] = max(cut[i], min(float(wanted[i]), float(room[i - 1]) - cut[i - 1], float(room[i]) - cut[after]))
     return np.array(cut)
 
 

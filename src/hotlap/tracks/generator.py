@@ -1,4 +1,4 @@
-"""Makes race tracks from a seed: any whole number is a track, the same one on every machine."""
+"""Generates race tracks: every non-negative seed gives a track, the same one on every machine."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,9 +18,9 @@ RADIUS_MARGIN_M = 3.5  # a centreline's radius over its half-width
 CLEARANCE_M = 12.0  # between the edges of two parts of the road: a runoff for each
 SPACING_M = 4.0
 _CHECK_SPACING_M = 8.0
-_CHECK_SLACK_M = 1.0  # what coarse points may miss
+_CHECK_SLACK_M = 1.0  # for the error of coarse points
 _MIN_START_STRAIGHT_M = 70.0
-LINE_AT = 0.35  # of the start straight: room to line up behind, more before the first corner
+LINE_AT = 0.35  # position of the start line as a share of the start straight
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def generate(seed: int) -> Centreline:
         track = _attempt(seed, attempt)
         if track is not None:
             return track
-    raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts. Take another seed.")
+    raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts. Choose another seed.")
 
 
 def _attempt(seed: int, attempt: int) -> Centreline | None:
@@ -84,9 +84,9 @@ def _checked_path(corners: list[PolygonCorner], style: Style) -> ClothoidPath | 
 
 
 def _is_clear(x: FloatArray, y: FloatArray, length_m: float, needed_m: float) -> bool:
-    """Whether parts of the road that are not neighbours keep their distance, so that it crosses itself nowhere."""
+    """Whether parts of the road that are not neighbours keep their distance, so that the road never crosses itself."""
     num_points = len(x)
-    # Round the tightest bend the road is this near itself only within twice the distance along it.
+    # In the tightest bend two points this close are at most twice that distance apart along the road.
     first_lag = int(2.0 * needed_m / length_m * num_points) + 1
     lags = slice(first_lag, num_points // 2 + 1)
     dx = sliding_window_view(np.concatenate((x, x)), num_points)[lags] - x
@@ -105,7 +105,7 @@ def _to_centreline(rng: Random, style: Style, path: ClothoidPath) -> Centreline:
 
 
 def _draw_widths(rng: Random, style: Style, num_points: int) -> FloatArray:
-    """Half-widths that swell and narrow slowly along the lap, by up to 14 %."""
+    """Half-widths that vary slowly along the lap, by up to 14 %."""
     width = np.full(num_points, style.half_width_m)
     for waves in (1, 2, 3):
         swing = style.half_width_m * rng.between(0.0, 0.023)

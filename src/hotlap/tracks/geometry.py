@@ -1,8 +1,8 @@
-"""From a centreline's points to the uniform nodes the simulator drives on.
+"""From a centreline's points to the uniform nodes that the simulator drives on.
 
-Everything on the way (splines, roads, walls) is plain IEEE arithmetic (add, multiply, divide, square root, in a fixed
-order): no platform math library, no BLAS, no fused sums. The nodes are part of the physics version, so they must have
-the same bits on every machine.
+Splines, roads and walls are hand-written in plain IEEE arithmetic (add, multiply, divide, square root, in a fixed
+order), without the platform's math library, BLAS or fused sums: the nodes are part of the physics version and must be
+bit-identical on every machine.
 """
 
 import numpy as np
@@ -24,11 +24,13 @@ def build_nodes(
 ) -> RibbonNodes:
     """Uniform nodes along the periodic cubic spline through the points, node 0 on the first point.
 
-    Walls stand `runoff_m` beyond the road, less on the inside of a bend and between two legs that lie side by
-    side, never on the road. A centreline more than 10 km from the origin is first moved there (see `recentre`).
+    Walls stand `runoff_m` beyond the road, less on the inside of a bend and between two parallel legs, never on the
+    road. A centreline more than 10 km from the origin is first moved there (see `recentre`).
     """
     if not (runoff_m >= 0.0 and spacing_m > 0.0):
-        raise TrackError(f"runoff is {runoff_m} m and spacing {spacing_m} m; they must not be negative or zero.")
+        raise TrackError(
+            f"runoff is {runoff_m} m and spacing {spacing_m} m; runoff must be at least 0, spacing positive."
+        )
     road = trace(recentre(centreline), spacing_m)
     if isinstance(road, Fault):
         raise TrackError(road.text)
@@ -75,5 +77,5 @@ def wall_lines(nodes: RibbonNodes) -> tuple[FloatArray, FloatArray]:
 
 
 def find_crossings(nodes: RibbonNodes) -> list[Crossing]:
-    """Every place where the centreline passes over itself."""
+    """Every place where the centreline crosses itself."""
     return self_crossings(nodes.x_m, nodes.y_m)

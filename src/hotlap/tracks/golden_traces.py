@@ -1,6 +1,6 @@
-"""Golden traces: cars driven by fixed rules on the built-in tracks, digested to the last bit.
+"""Golden traces: cars driven by fixed rules on shipped tracks, digested bit for bit into the physics version.
 
-`python -m hotlap.tracks.golden_traces` prints the physics version that this source gives on this machine.
+`python -m hotlap.tracks.golden_traces` prints the physics version as this machine computes it.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.vehicle import car_record
 from hotlap.tracks.registry import load_track
 
-EDITION = 1  # raised when physics are changed on purpose
+EDITION = 1  # incremented when the physics are changed on purpose
 
 GOLDEN_TRACKS = ("track-01", "track-02", "track-03", "train-000", "train-001", "test-000")
 CARS_PER_TRACK = 8
@@ -26,12 +26,12 @@ DIGEST_EVERY = 25
 
 
 def physics_version(engine: Engine | None = None) -> str:
-    """The physics version as an engine on this machine computes it; on the CPU unless given."""
+    """The physics version as an engine computes it on this machine, by default the CPU engine."""
     return f"{EDITION}-{golden_digest(engine or CpuEngine())[:12]}"
 
 
 def golden_digest(engine: Engine) -> str:
-    """SHA-256 over the car's parameters and everything the cars did, saw and earned."""
+    """SHA-256 over the parameters and the cars' states, observations, rewards and infos."""
     tracks = [load_track(track_id) for track_id in GOLDEN_TRACKS]
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
     num_cars = len(tracks) * CARS_PER_TRACK
@@ -41,18 +41,18 @@ def golden_digest(engine: Engine) -> str:
     setting = Setting(ribbons, car_record(), _rules())
     digest = hashlib.sha256()
     for constant in (*ribbons, setting.cars, setting.rules):
-        _add(digest, constant)
+        _update(digest, constant)
     engine.reset(np.ones(num_cars, np.bool_), setting, batch)
     for tick in range(TICKS):
-        engine.step(reflexes(batch.obs, tick), setting, batch, autoreset=True, repeat=1)
+        engine.step(scripted_actions(batch.obs, tick), setting, batch, autoreset=True, repeat=1)
         if tick % DIGEST_EVERY == 0:
             for array in batch:
-                _add(digest, array)
+                _update(digest, array)
     return digest.hexdigest()
 
 
 def _rules() -> NDArray[np.void]:
-    """Every reward term switched on, random starts, and episodes short enough for several resets."""
+    """Rules with every reward term, random starts, and episodes short enough for several resets."""
     rules = np.zeros(1, RULES_DTYPE)
     for name, value in (
         ("progress", 1.0),
@@ -71,10 +71,10 @@ def _rules() -> NDArray[np.void]:
     return rules
 
 
-def reflexes(obs: NDArray[np.float32], tick: int) -> NDArray[np.float32]:
-    """Steer to the roomier side and slow down for what is near; some cars now and then do something wild.
+def scripted_actions(obs: NDArray[np.float32], tick: int) -> NDArray[np.float32]:
+    """Steer to the side with more room and slow down before walls; some cars at times act erratically.
 
-    Float32 adds and multiplies only, so that the actions too are the same everywhere.
+    Float32 adds and multiplies only, so that the actions are bit-identical everywhere, too.
     """
     f = np.float32
     actions = np.zeros((len(obs), 3), np.float32)
@@ -88,8 +88,8 @@ def reflexes(obs: NDArray[np.float32], tick: int) -> NDArray[np.float32]:
     return actions
 
 
-def _add(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
-    """Digest an array column by column (records have padding), with one bit pattern for NaN, in little-endian order."""
+def _update(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
+    """Digest an array column by column (records have padding), little-endian, with one bit pattern for NaN."""
     columns = [array[name] for name in array.dtype.names] if array.dtype.names else [array]
     for column in columns:
         plain = np.where(np.isnan(column), np.float32(-1.0), column) if column.dtype == np.float32 else column

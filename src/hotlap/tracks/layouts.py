@@ -1,7 +1,7 @@
-"""Draws random polygons with the features of race tracks: the generator's raw material.
+"""Draws random polygons with the features of race tracks, from which the generator makes tracks.
 
-Only `Random` is asked for chance, and arithmetic is add, multiply, divide and square root in a fixed order, so a
-seed gives the same polygon on every machine.
+All randomness comes from `Random`, and arithmetic is add, multiply, divide and square root in a fixed order, so a seed
+gives the same polygon on every machine.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Point = tuple[float, float]
 
 
 class Random:
-    """Chance from one seeded stream of uniform numbers, the part of NumPy that never changes."""
+    """Draws from one seeded stream of uniform numbers, the part of NumPy that never changes between versions."""
 
     def __init__(self, *seed: int) -> None:
         self._rng = np.random.Generator(np.random.PCG64(list(seed)))
@@ -29,15 +29,15 @@ class Random:
         return int(float(self._rng.random()) * count)
 
     def happens(self, chance: float) -> bool:
-        """True with this chance."""
+        """True with this probability."""
         return float(self._rng.random()) < chance
 
 
 class Style(NamedTuple):
-    """What a track is meant to be like."""
+    """The character of a track to be generated."""
 
     length_m: float
-    half_width_m: float  # the widest place
+    half_width_m: float  # maximum along the lap
     technical: float  # 0: long straights and sweepers; 1: slow and twisty
     min_radius_m: float
 
@@ -65,13 +65,13 @@ class EdgeFrame(NamedTuple):
 
 
 def unit_vector(turns: float) -> Point:
-    """The direction that many turns (in [0, 1]) anticlockwise from -x."""
+    """The unit vector at this many turns (in [0, 1]) anticlockwise from -x."""
     sine, cosine = sin_cos(np.array([(turns - 0.5) * 2.0 * PI]))
     return float(cosine[0]), float(sine[0])
 
 
 def draw_base(rng: Random, style: Style) -> list[PolygonCorner]:
-    """A simple anticlockwise polygon of about the wished length, randomly stretched and turned."""
+    """A simple anticlockwise polygon of about the style's length, randomly stretched and rotated."""
     points = _cells(rng, style) if rng.happens(0.2 + 0.5 * style.technical) else _star(rng, style)
     stretch = rng.between(1.0, 1.9)
     cosine, sine = unit_vector(rng.between(0.0, 1.0))
@@ -101,7 +101,7 @@ def draw_radius(rng: Random, style: Style, turn_rad: float) -> float:
 
 
 def add_feature(rng: Random, style: Style, corners: list[PolygonCorner]) -> list[PolygonCorner]:
-    """The polygon with one of its edges (more often a long one) turned into something to drive."""
+    """The polygon with a feature (hairpin, chicane, …) on one of its edges, more often a long one."""
     edges = [_frame(corners, i, 1.0) for i in range(len(corners))]
     pick = max((rng.below(len(edges)) for _ in range(3)), key=lambda i: edges[i].length_m)
     frame = _frame(corners, pick, 1.0 if rng.happens(0.5) else -1.0)
@@ -129,12 +129,12 @@ def _star(rng: Random, style: Style) -> list[Point]:
 
 
 def _cells(rng: Random, style: Style) -> list[Point]:
-    """The outline of cells grown on a grid, its corners moved about: bends back into itself as star shapes cannot."""
+    """The outline of cells grown on a grid, its corners jittered: concave in ways that star shapes cannot be."""
     side_m = rng.between(75.0, 150.0) - 25.0 * style.technical
-    wished = max(3, min(14, int(0.5 * style.length_m / side_m)))
+    num_wanted = max(3, min(14, int(0.5 * style.length_m / side_m)))
     cells = {(0, 0)}
     for _ in range(40):
-        if len(cells) >= wished:
+        if len(cells) >= num_wanted:
             break
         grown = sorted(cells)[rng.below(len(cells))]
         step = ((1, 0), (0, 1), (-1, 0), (0, -1))[rng.below(4)]
@@ -174,7 +174,7 @@ def _outline(cells: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _turn(before: Point, at: Point, after: Point) -> float:
-    """By how much the way turns, either way."""
+    """The absolute turning angle (rad) at a point."""
     ax, ay, bx, by = at[0] - before[0], at[1] - before[1], after[0] - at[0], after[1] - at[1]
     norm = float(np.sqrt((ax * ax + ay * ay) * (bx * bx + by * by)))
     return abs(float(angle_of(np.array([(ax * bx + ay * by) / norm]), np.array([(ax * by - ay * bx) / norm]))[0]))
@@ -197,10 +197,10 @@ def _frame(corners: list[PolygonCorner], index: int, side: float) -> EdgeFrame:
 
 
 def _hairpin(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
-    """Out, round a hairpin and back: a leaning finger that stands on the edge."""
+    """A hairpin at the end of a detour to one side of the edge."""
     radius = rng.between(style.hairpin_radius_m, max(18.0, style.hairpin_radius_m + 2.0))
     depth = rng.between(50.0, 70.0 + 0.04 * style.length_m)
-    # The legs meet in a vertex far beyond the bend: one corner of up to 170 degrees makes a single clean apex.
+    # The legs meet in a vertex far beyond the bend, so that one corner of up to 170 degrees has a single apex.
     taper = rng.between(0.09, 0.35)
     vertex = depth + radius * (float(np.sqrt(1.0 + taper * taper)) / taper - 1.0)
     width = 2.0 * taper * vertex
@@ -260,7 +260,7 @@ def _esses(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
 
 
 def _bend(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
-    """The edge pulled to one side: a fast bend between two straights."""
+    """A fast bend between two straights."""
     sideways = rng.between(0.08, 0.3) * edge.length_m
     return [edge.corner(rng.between(0.3, 0.7) * edge.length_m, sideways, rng.between(60.0, 200.0))]
 

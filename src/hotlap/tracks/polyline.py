@@ -1,4 +1,4 @@
-"""Closed polylines: where they cut themselves, and which of their nodes lie near each other."""
+"""Closed polylines: their self-crossings, and pairs of nodes that are close to each other."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Crossing:
 
 
 def lag(a: int, b: int, size: int) -> int:
-    """Nodes between two nodes, the shorter way round."""
+    """Number of steps between two nodes, the shorter way round."""
     gap = abs(a - b)
     return min(gap, size - gap)
 
@@ -28,7 +28,7 @@ def lag(a: int, b: int, size: int) -> int:
 def near_pairs(x: FloatArray, y: FloatArray, reach: float) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
     """Nodes i, j at most `reach` apart and at least two nodes from each other, with their squared distance.
 
-    Goes by blocks of nodes against the nodes in the block's box, so memory stays linear in the track's length.
+    Compares blocks of nodes with the nodes in the block's bounding box, so memory is linear in the track's length.
     """
     size = x.size
     for start in range(0, size, _BLOCK):
@@ -46,7 +46,7 @@ def near_pairs(x: FloatArray, y: FloatArray, reach: float) -> Iterator[tuple[Int
 
 
 def self_crossings(x: FloatArray, y: FloatArray) -> list[Crossing]:
-    """Where the closed polyline cuts itself."""
+    """Every place where the closed polyline crosses itself."""
     dx, dy = np.roll(x, -1) - x, np.roll(y, -1) - y
     reach = 2.0 * float(np.sqrt((dx * dx + dy * dy).max()))
     found = []

@@ -1,7 +1,7 @@
-"""Which tracks there are: built in, of the frozen split, or the user's own; and how to get one by its id.
+"""The registry of tracks: built-in ones, the frozen split and the user's own, loaded by id.
 
-The user's tracks live in `tracks/` under HOTLAP_HOME, or under `~/.hotlap` where that is not set. Ids are looked up,
-never used as paths: an id that is not listed is refused.
+The user's tracks are in `tracks/` under HOTLAP_HOME, by default `~/.hotlap`. Ids are looked up and never used as paths:
+an id that is not listed is refused.
 """
 
 import difflib
@@ -20,12 +20,12 @@ from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.files import read_centreline, write_centreline
+from hotlap.tracks.centreline_file import read_centreline, write_centreline
 from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry import build_nodes
 from hotlap.tracks.spline import FloatArray
 
-# Random starts are no faster than a line driven with this share of the grip, so that every one can be saved.
+# Random starts are limited to the speed of a lap with this share of the grip, so that every start can be driven.
 START_GRIP_SHARE = 0.6
 
 _ID_RULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -35,25 +35,25 @@ SPLITS = {"train": TRAIN_SEEDS, "test": TEST_SEEDS}
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A track ready to be driven on."""
+    """A track with the nodes that the simulator drives on."""
 
     track_id: str
     name: str
     character: str
     centreline: Centreline
     nodes: RibbonNodes
-    is_shipped: bool  # with the package, not one of the user's
-    medals_s: Mapping[str, float]  # flying-lap times worth gold, silver and bronze; empty if nobody set them
+    is_shipped: bool  # part of the package, not one of the user's
+    medals_s: Mapping[str, float]  # flying-lap times by medal; only built-in tracks have them
 
     @cached_property
     def start_speed_mps(self) -> FloatArray:
-        """A speed for every node from which the rest of the lap can be driven."""
+        """For every node a speed from which a car can still drive the lap."""
         return speed_profile(self.nodes.curvature_radpm, self.nodes.step_m, CarParameters(), START_GRIP_SHARE)
 
 
 @dataclass(frozen=True)
 class TrackEntry:
-    """A line of the list: what can be said of a track without building it."""
+    """A track in the list, not built yet."""
 
     track_id: str
     name: str
@@ -63,13 +63,13 @@ class TrackEntry:
 
 
 def user_folder() -> Path:
-    """Where the user's own tracks are kept."""
+    """The folder of the user's own tracks."""
     home = os.environ.get("HOTLAP_HOME")
     return (Path(home) if home else Path.home() / ".hotlap") / "tracks"
 
 
 def check_id(track_id: str) -> str:
-    """`track_id`, if it may name a track of the user's."""
+    """`track_id`, if a track of the user's may have it; otherwise a TrackError."""
     if not isinstance(track_id, str) or not _ID_RULE.fullmatch(track_id):
         raise TrackError(
             f"track id {track_id!r:.80}: use 1 to 64 lower-case letters, digits, '-' and '_', first a letter or digit."
@@ -92,12 +92,12 @@ def split_ids(split: str) -> list[str]:
 
 
 def load_track(track_id: str) -> Track:
-    """The track with this id, built once for the whole process."""
+    """The track with this id, built once per process."""
     entry = _shipped().get(track_id) if isinstance(track_id, str) else None
     if entry is None and isinstance(track_id, str):
         entry = _users().get(track_id)
     if entry is None:
-        known = [one.track_id for one in list_tracks()]
+        known = [entry.track_id for entry in list_tracks()]
         close = difflib.get_close_matches(str(track_id), known, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else "`hotlap tracks list` shows all."
         raise UnknownTrackError(f"track {track_id!r:.80} is not known. {hint}")
@@ -105,7 +105,7 @@ def load_track(track_id: str) -> Track:
 
 
 def save_track(track_id: str, centreline: Centreline, comment: str) -> Path:
-    """Keep a track of the user's under `track_id`, replacing an older one of that id."""
+    """Save a track of the user's under `track_id`, replacing an older one; returns the file."""
     path = user_folder() / f"{check_id(track_id)}.csv"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _users() -> Mapping[str, TrackEntry]:
 
 @lru_cache(maxsize=512)
 def _load(entry: TrackEntry, changed_ns: int) -> Track:
-    """Build a track; `changed_ns` makes a re-imported file a new one."""
+    """Build a track; `changed_ns` in the cache key makes a re-imported file a new track."""
     centreline = read_centreline(entry.path)
     return Track(
         entry.track_id,

@@ -1,4 +1,4 @@
-"""The road that a centreline makes: uniform nodes without walls yet, and what can be wrong with it."""
+"""The road along a centreline: uniform nodes without walls, and the checks that it can be driven."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ _NEIGHBOUR_M = 150.0  # parts of the road closer than this along it are neighbou
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a centreline cannot be driven, and behind which of its points."""
+    """Why a centreline cannot be driven, and after which of its points."""
 
     point: int
     text: str
@@ -27,7 +27,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Road:
-    """The nodes before walls, shape (num_nodes,) each."""
+    """The nodes of a road without walls, arrays of shape (num_nodes,)."""
 
     step: float
     x: FloatArray
@@ -37,15 +37,15 @@ class Road:
     curvature: FloatArray
     left: FloatArray
     right: FloatArray
-    point: IntArray  # the centreline point behind each node
+    point: IntArray  # index of the centreline point before each node
 
     def offset(self, distance_left: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """X and y of the points so far left of the nodes; negative is right."""
+        """X and y of the points this far left of the nodes; negative is right."""
         return self.x - self.ty * distance_left, self.y + self.tx * distance_left
 
 
 def trace(centreline: Centreline, spacing_m: float) -> Road | Fault:
-    """The road's nodes, or the fault that keeps it from having any."""
+    """The road's nodes, or the fault for which it has none."""
     spline = spline_of(centreline)
     if not spline.length >= MIN_LENGTH_M:
         text = f"the lap is {spline.length:.1f} m long; it must be at least {MIN_LENGTH_M:g} m. Are these metres?"
@@ -57,7 +57,7 @@ def trace(centreline: Centreline, spacing_m: float) -> Road | Fault:
     x, y = spline.position(i, u)
     vx, vy = spline.velocity(i, u)
     ax, ay = spline.acceleration(i, u)
-    # A cusp has no speed; the floor makes its curvature huge, which the check for tight curves refuses.
+    # At a cusp the speed is zero; the floor makes its curvature huge, and the check for tight curves refuses it.
     speed = np.maximum(np.sqrt(vx * vx + vy * vy), 1e-9)
     right = spline.between(centreline.width_right_m, i, u)
     left = spline.between(centreline.width_left_m, i, u)
@@ -79,9 +79,9 @@ def road_fault(road: Road, crossings: list[Crossing]) -> Fault | None:
 
 
 def inner_margin(road: Road, side: str) -> FloatArray:
-    """What is left between an edge and the centre of the bend it lies inside of, as a share of the radius.
+    """Distance from an edge to the centre of curvature, as a share of the radius.
 
-    Above 1 where the edge lies outside; below 0 it would run backwards.
+    Above 1 on the outside of a bend; below 0 the edge would run backwards.
     """
     return 1.0 - road.curvature * road.left if side == "left" else 1.0 + road.curvature * road.right
 
@@ -100,7 +100,7 @@ def _tight_curve(road: Road, side: str) -> Fault | None:
 
 
 def _crossed_edge(road: Road, side: str, distance_left: FloatArray, overpasses: list[Crossing]) -> Fault | None:
-    """An edge that runs backwards or cuts itself among neighbours, and not because of an overpass."""
+    """An edge that runs backwards, or crosses itself among neighbours without an overpass."""
     x, y = road.offset(distance_left)
     advance = (np.roll(x, -1) - x) * road.tx + (np.roll(y, -1) - y) * road.ty
     nodes = [int(np.argmin(advance))] if advance.min() <= 0.0 else []

@@ -1,4 +1,7 @@
-"""A smooth closed curve through points, and places along it by arc length."""
+"""A periodic cubic spline through points, with positions by arc length.
+
+Hand-written instead of SciPy's: its nodes are part of the physics version, so they must be bit-identical everywhere.
+"""
 
 from dataclasses import dataclass
 
@@ -10,9 +13,9 @@ from hotlap.errors import TrackError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_SMALLEST_CHORD_M = 1e-3  # what a file resolves
+_SMALLEST_CHORD_M = 1e-3  # the resolution of a file
 
-# Five-point Gauss-Legendre on [0, 1]; exact to degree nine, and the speed of the spline is nearly constant.
+# Five-point Gauss-Legendre quadrature on [0, 1], exact to degree nine.
 _GAUSS = (
     (0.04691007703066800, 0.11846344252809454),
     (0.23076534494715845, 0.23931433524968324),
@@ -50,7 +53,7 @@ class Spline:
 
     @property
     def length(self) -> float:
-        """Of the whole curve."""
+        """Arc length (m) of the whole curve."""
         return float(self.start_m[-1])
 
     def position(self, i: IntArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +81,7 @@ class Spline:
         return at(self.x), at(self.y)
 
     def speed(self, i: IntArray, u: FloatArray) -> FloatArray:
-        """Arc length by u, which is nearly 1."""
+        """Derivative of arc length by u, nearly 1."""
         vx, vy = self.velocity(i, u)
         return np.asarray(np.sqrt(vx * vx + vy * vy))
 
@@ -100,15 +103,15 @@ class Spline:
             u = np.minimum(np.maximum(u, 0.0), self.chord[i])
         return i, u
 
-    def uniform(self, spacing_m: float, fewest: int) -> tuple[float, IntArray, FloatArray]:
+    def uniform(self, spacing_m: float, min_nodes: int) -> tuple[float, IntArray, FloatArray]:
         """Step, pieces and parameters of nodes a uniform step apart, the first on point 0."""
-        num_nodes = max(round(self.length / spacing_m), fewest)
+        num_nodes = max(round(self.length / spacing_m), min_nodes)
         step = self.length / num_nodes
         i, u = self.locate(np.arange(num_nodes, dtype=np.float64) * step)
         return step, i, u
 
     def between(self, values: FloatArray, i: IntArray, u: FloatArray) -> FloatArray:
-        """What lies between the points' `values` at u of piece i, linear in arc length."""
+        """The points' `values` interpolated to u of piece i, linearly in arc length."""
         share = self.arc(i, u) / (self.start_m[i + 1] - self.start_m[i])
         return np.asarray(values[i] + share * (np.roll(values, -1)[i] - values[i]))
 
@@ -121,7 +124,7 @@ def _pieces(value: FloatArray, rise: FloatArray, chord: FloatArray, bend: FloatA
 
 
 def _second_derivatives(chord: FloatArray, slope_x: FloatArray, slope_y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of the periodic spline at the points: a cyclic tridiagonal system, opened by the Sherman-Morrison formula."""
+    """Second derivatives at the points: a cyclic tridiagonal system, solved with the Sherman-Morrison formula."""
     before = np.roll(chord, 1)
     corner = float(before[0])
     diagonal = 2.0 * (before + chord)

@@ -10,12 +10,12 @@ from hotlap.tracks.spline import FloatArray, IntArray
 _WALL_MARGIN = 0.15  # least 1 - curvature * wall distance
 _WALL_ADVANCE = 0.1  # least advance of a wall from node to node, as a share of the step
 _WALL_SLOPE = 0.5  # metres outward per metre of track
-_LEG_RATIO = 1.5  # two places are separate legs when the way by road is this much longer than the straight one
+_LEG_RATIO = 1.5  # separate legs are this much farther apart along the road than directly
 _LONGEST_CROSSING_M = 200.0
 
 
 def leg_caps(road: Road, crossings: list[Crossing], runoff_m: float) -> tuple[FloatArray, FloatArray]:
-    """The furthest a wall may stand, left and right, to be no nearer to another leg's road than to its own."""
+    """Upper limits of the wall distance, left and right: no wall is closer to another leg's road than to its own."""
     size = road.x.size
     caps = np.full((2, size), np.inf)
     reach = 2.0 * (float(np.maximum(road.left, road.right).max()) + runoff_m)
@@ -71,7 +71,7 @@ def wall_distance(road: Road, sign: float, cap: FloatArray, runoff_m: float) -> 
 
 
 def _limit_slope(wall: FloatArray, width: FloatArray, step: float) -> FloatArray:
-    """Pull walls inward until they open no faster than the slope allows, but not onto the road."""
+    """Pull walls inward until they open no faster than the slope limit, but never onto the road."""
     rise = _WALL_SLOPE * step
     shift = 1
     while shift < wall.size and shift * rise <= wall.max() - width.min():

@@ -1,46 +1,42 @@
-"""Checkpoints on disk: written whole or not at all, counted, thinned out, and the newest whole one found again."""
+"""A run's checkpoints on disk: saves them, removes old ones, and finds the newest intact one."""
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hotlap.errors import ArchiveError, ConfigError, InputFileError, OutputFileError
+from hotlap.config import NOT_NEGATIVE, check_ranges, setting
+from hotlap.errors import ArchiveError, InputFileError, OutputFileError
 from hotlap.models.archive import Archive, read_about, read_archive, write_archive
-
-if TYPE_CHECKING:
-    from hotlap.training.state.snapshot import Snapshot
+from hotlap.models.model_file import CHECKPOINT_NAME
+from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
 
 STATE_DOCUMENT = "state"
-# A replay buffer is large and only the newest checkpoint's is ever used; the one before is the spare.
-REPLAYS_KEPT = 2
-_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
+# A replay buffer is large, and only the newest checkpoint's is used; the one before is a reserve.
+NUM_REPLAY_BUFFERS = 2
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """How often a run is saved, and how much of that is kept."""
+    """How often a run is saved, and how many checkpoints are kept."""
 
-    interval: int = 10_000  # steps; 0: never
-    keep: int = 0  # the last so many; 0: all
+    interval: int = setting(10_000, "Steps between two checkpoints; 0 turns them off.", NOT_NEGATIVE)
+    keep: int = setting(0, "Number of newest checkpoints that are kept; 0 keeps all.", NOT_NEGATIVE)
 
     def __post_init__(self) -> None:
-        for name in ("interval", "keep"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be zero or more, got {getattr(self, name)}.")
+        check_ranges(self)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint as it lies on disk: read and whole."""
+    """A checkpoint read from disk and verified."""
 
     path: Path
-    step: int  # when it was written
+    step: int  # at which it was written; the snapshot's may be earlier
     card: Mapping[str, Any]
-    snapshot: "Snapshot"
+    snapshot: Snapshot
 
 
 class CheckpointManager:
@@ -51,21 +47,21 @@ class CheckpointManager:
         self.config = config or CheckpointConfig()
 
     def path_of(self, step: int) -> Path:
-        """Where the checkpoint of a step lies."""
+        """The path of the checkpoint of a step."""
         return self.folder / f"checkpoint_{step}.zip"
 
-    def save(self, snapshot: "Snapshot", card: Mapping[str, Any], step: int) -> Path:
-        """Write a checkpoint and thin out the older ones; an OutputFileError leaves those as they were."""
+    def save(self, snapshot: Snapshot, card: Mapping[str, Any], step: int) -> Path:
+        """Write a checkpoint and remove old ones; where that raises OutputFileError, those are unchanged."""
         path = self.path_of(step)
         save_snapshot(path, snapshot, card, step)
-        self._thin_out(step)
+        self._remove_old(step)
         return path
 
     def steps(self) -> list[int]:
-        """The steps there are checkpoints of, whole or not, in order."""
+        """The steps of all checkpoints, damaged ones too, in order."""
         if not self.folder.is_dir():
             return []
-        found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        found = (CHECKPOINT_NAME.fullmatch(path.name) for path in self.folder.iterdir())
         return sorted(int(match.group(1)) for match in found if match)
 
     def names(self) -> list[str]:
@@ -73,16 +69,16 @@ class CheckpointManager:
         return [self.path_of(step).name for step in self.steps()]
 
     def find_newest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; damaged ones are passed over with a word."""
+        """The newest intact checkpoint; damaged ones are skipped with a warning."""
         for step in reversed(self.steps()):
             try:
                 return load_checkpoint(self.path_of(step))
             except (ArchiveError, InputFileError) as error:
-                _log.warning("%s It is passed over.", error)
+                _log.warning("%s It is skipped.", error)
         return None
 
-    def _thin_out(self, newest: int) -> None:
-        # A later one was passed over as damaged when the run went on from before it: it counts for nothing.
+    def _remove_old(self, newest: int) -> None:
+        # A later one was damaged, and skipped when the run resumed from before it: it does not count.
         steps = [step for step in self.steps() if step <= newest]
         keep = self.config.keep or len(steps)
         for step in steps[:-keep]:
@@ -90,44 +86,40 @@ class CheckpointManager:
                 self.path_of(step).unlink(missing_ok=True)
             except OSError as error:
                 _log.warning("%s: cannot be removed (%s).", self.path_of(step), error.strerror)
-        # Those before it lost theirs when it was their turn.
-        for step in steps[-keep:][-REPLAYS_KEPT - 1 : -REPLAYS_KEPT]:
+        # Only one: those before it lost their replay buffer at earlier saves.
+        for step in steps[-keep:][-NUM_REPLAY_BUFFERS - 1 : -NUM_REPLAY_BUFFERS]:
             _drop_replay(self.path_of(step))
 
 
-def save_snapshot(path: Path, snapshot: "Snapshot", card: Mapping[str, Any], step: int) -> None:
+def save_snapshot(path: Path, snapshot: Snapshot, card: Mapping[str, Any], step: int) -> None:
     """Write a run's state, with the card of the model in it."""
     about = {"card": dict(card), "step": step, "resumes_from": snapshot.step}
+    about["has_replay_buffer"] = REPLAY_GROUP in snapshot.groups
     groups = {name: dict(group) for name, group in snapshot.groups.items()}
     write_archive(path, Archive(about, {STATE_DOCUMENT: dict(snapshot.plain)}, groups))
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """A checkpoint, verified to the last bit."""
-    from hotlap.training.state.snapshot import Snapshot
-
+    """A checkpoint, with the digest of every part verified."""
     archive = read_archive(path)
     try:
         snapshot = Snapshot(archive.documents[STATE_DOCUMENT], archive.tensors)
         checkpoint = Checkpoint(path, int(archive.about["step"]), dict(archive.about["card"]), snapshot)
-        is_whole = archive.about["resumes_from"] == snapshot.step
+        is_valid = archive.about["resumes_from"] == snapshot.step
     except (KeyError, TypeError, ValueError):
-        is_whole = False
-    if not is_whole:
-        raise ArchiveError(f"{path}: is no checkpoint of a run. Take another file.")
+        is_valid = False
+    if not is_valid:
+        raise ArchiveError(f"{path}: is not a checkpoint of a run. Use another file.")
     return checkpoint
 
 
 def _drop_replay(path: Path) -> None:
-    """Rewrite an older checkpoint without its replay buffer; what cannot be rewritten stays as it is."""
-    from hotlap.training.state.snapshot import REPLAY_GROUP
-
+    """Rewrite a checkpoint without its replay buffer; one that cannot be rewritten stays as it is."""
     try:
-        card = read_about(path).get("card")
-        if not isinstance(card, Mapping) or card.get("algorithm") != "sac":
+        if not read_about(path).get("has_replay_buffer"):
             return
         archive = read_archive(path)
         tensors = {name: group for name, group in archive.tensors.items() if name != REPLAY_GROUP}
-        write_archive(path, Archive(archive.about, archive.documents, tensors))
+        write_archive(path, Archive({**archive.about, "has_replay_buffer": False}, archive.documents, tensors))
     except (ArchiveError, InputFileError, OutputFileError) as error:
         _log.warning("%s", error)

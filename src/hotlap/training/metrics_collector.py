@@ -1,38 +1,33 @@
-"""Gathers how a training run goes, step by step, at next to no cost, and keeps it safe from a crash."""
+"""Collects a run's training metrics step by step, cheaply, and journals them so that a crash loses next to nothing."""
 
 import logging
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.training.run_files.journal import Journal, read_lines
-from hotlap.training.run_files.json_documents import build_record, parse_json, plain, utc_text
-from hotlap.training.run_files.metrics_document import (
-    Aggregates,
-    MetricPoint,
-    MetricsMetadata,
-    TrainingMetrics,
-    read_point,
-)
+from hotlap.training.run_files.json_documents import Record, build_record, encode, to_plain, utc_text
+from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata, TrainingMetrics
 
 __all__ = ["MetricsCollector", "TrainingMetrics", "read_points"]
 
-# As many episodes as stable-baselines3 takes for its `rollout/ep_rew_mean`.
+# As many episodes as stable-baselines3 averages for its `rollout/ep_rew_mean`.
 RECENT_EPISODES = 100
 
 _log = logging.getLogger(__name__)
+_point_decoder = msgspec.json.Decoder(MetricPoint)
 
 Clock = Callable[[], float]
 
 
-@dataclass
-class _RunningStats:
-    """Mean and spread of numbers that are not kept (Welford's way, which loses no digits on long runs)."""
+class _RunningStats(msgspec.Struct):
+    """Mean and standard deviation of a stream (Welford's algorithm, which keeps its precision on long runs)."""
 
     count: int = 0
     mean: float = 0.0
@@ -40,7 +35,7 @@ class _RunningStats:
     smallest: float = math.inf
     largest: float = -math.inf
 
-    def note(self, value: float) -> None:
+    def add(self, value: float) -> None:
         self.count += 1
         distance = value - self.mean
         self.mean += distance / self.count
@@ -53,11 +48,38 @@ class _RunningStats:
         return math.sqrt(self.squares / self.count)
 
 
-class MetricsCollector:
-    """Gathers a run's metrics while it trains.
+class _SavedCollector(Record, frozen=True):
+    """A collector's state as a checkpoint holds it; None stands for NaN and, where there was no episode, infinity."""
 
-    Points go to the journal as they are made, one JSON object a line, so that a crash loses a second of them at most. A
-    journal file that is already there is begun anew; `resume` goes on with it.
+    metadata: MetricsMetadata
+    timestep: int
+    num_points: int
+    num_episodes: int
+    return_mean: float | None
+    return_squares: float | None
+    return_min: float | None
+    return_max: float | None
+    total_length: int
+    recent_returns: tuple[float | None, ...]
+    recent_lengths: tuple[int, ...]
+    loss: float | None
+
+    def __post_init__(self) -> None:
+        if len(self.recent_returns) != len(self.recent_lengths):
+            raise ValueError("recent_returns and recent_lengths must have the same length")
+
+    def returns(self) -> _RunningStats:
+        stats = _RunningStats(self.num_episodes, _nan_if_none(self.return_mean), _nan_if_none(self.return_squares))
+        if self.return_min is not None and self.return_max is not None:
+            stats.smallest, stats.largest = self.return_min, self.return_max
+        return stats
+
+
+class MetricsCollector:
+    """Collects a run's metrics while it trains.
+
+    Points are appended to the journal as they are made, one JSON object per line, so that a crash loses at most the
+    last second. An existing journal file is overwritten; `resume` continues it.
     """
 
     def __init__(
@@ -71,6 +93,8 @@ class MetricsCollector:
         clock: Clock = time.time,
     ) -> None:
         """`clock` gives seconds since 1970."""
+        if recording_interval < 1:
+            raise ConfigError(f"recording_interval must be at least 1 step, got {recording_interval}.")
         self.metadata = MetricsMetadata(experiment_id, algorithm, environment, seed, recording_interval)
         self._clock = clock
         self._points: list[MetricPoint] = []
@@ -80,17 +104,17 @@ class MetricsCollector:
         self._total_length = 0
         self._recent_returns: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._recent_lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
-        self._recent_means: tuple[float | None, float | None] | None = (None, None)  # None: to be worked out again
+        self._recent_means: tuple[float | None, float | None] | None = (None, None)  # None: stale
         self._loss: float | None = None
         self._journal = None if journal is None else Journal(journal)
 
     @classmethod
     def resume(cls, journal: Path, state: Mapping[str, Any], clock: Clock = time.time) -> "MetricsCollector":
-        """Go on from `get_state`'s answer and the journal of that run, whose points past it are dropped."""
-        metadata = build_record(MetricsMetadata, state.get("metadata"), "metrics state: metadata")
-        collector = cls(**asdict(metadata), clock=clock)
-        collector.set_state(state)
-        collector._go_on_with(journal, state["num_points"])
+        """Continue from `get_state`'s result and the journal of that run; the journal's later points are dropped."""
+        saved = build_record(_SavedCollector, state, "metrics state")
+        collector = cls(**msgspec.structs.asdict(saved.metadata), clock=clock)
+        collector._restore(saved)
+        collector._continue_journal(journal, saved.num_points)
         return collector
 
     @property
@@ -99,22 +123,22 @@ class MetricsCollector:
         return self._returns.count
 
     def note_episode(self, reward: float, length: int) -> None:
-        """Take in a finished episode: its return and its steps; a return that is no number makes the means None."""
+        """Add a finished episode: its return and length in steps; a return that is not finite makes the means None."""
         number = float(reward) if math.isfinite(reward) else math.nan
-        self._returns.note(number)
+        self._returns.add(number)
         self._total_length += int(length)
         self._recent_returns.append(number)
         self._recent_lengths.append(int(length))
         self._recent_means = None
 
     def note_loss(self, value: float) -> None:
-        """Take in the loss of the last update."""
+        """Set the loss of the last update."""
         self._loss = _number(value)
 
     def note_step(self, timestep: int) -> None:
-        """Say how many steps are done in all; makes a point whenever that passes a multiple of the interval.
+        """Set the total number of steps; adds a point whenever it passes a multiple of the interval.
 
-        Several multiples passed at once, as with hundreds of environments, give one point.
+        Passing several multiples at once, as with hundreds of environments, adds one point.
         """
         self._timestep = timestep
         if timestep >= self._due:
@@ -132,7 +156,7 @@ class MetricsCollector:
         point = MetricPoint(self._timestep, self.num_episodes, *self._recent_means, self._loss, utc_text(self._clock()))
         self._points.append(point)
         if self._journal is not None:
-            self._journal.add(_line_of(point))
+            self._journal.add(encode(point))
 
     def metrics(self) -> TrainingMetrics:
         """The document so far."""
@@ -151,19 +175,19 @@ class MetricsCollector:
         )
 
     def flush(self, *, to_disk: bool = False) -> None:
-        """Write what the journal still holds in memory, and wait for the disk if asked to."""
+        """Write the points still in memory to the journal file; `to_disk` waits until they are on the disk."""
         if self._journal is not None:
             self._journal.flush(to_disk=to_disk)
 
     def close(self) -> None:
-        """Write what the journal still holds, and let it go."""
+        """Write the points still in memory and close the journal."""
         if self._journal is not None:
             self._journal.close()
 
     def get_state(self, *, flush: bool = True) -> dict[str, Any]:
-        """Everything but the points, as plain JSON; the points so far are then safe in the journal, on the disk.
+        """Everything but the points, as plain JSON data; the points so far are flushed to the journal on disk.
 
-        Without `flush` that is left to the caller, who may throw the state away: a disk takes its time.
+        `flush=False` skips the slow flush, for a caller that may discard the state; it must flush before saving it.
         """
         if flush:
             self.flush(to_disk=True)
@@ -181,68 +205,43 @@ class MetricsCollector:
             recent_lengths=tuple(self._recent_lengths),
             loss=self._loss,
         )
-        return dict(plain(saved))
+        return dict(to_plain(saved))
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to where `get_state` was asked, in this run; points past it are dropped, from the journal too."""
+        """Return to the state of an earlier `get_state` of this run; later points are dropped, in the journal too."""
         saved = build_record(_SavedCollector, state, "metrics state")
         if saved.metadata != self.metadata:
             raise ModelError(f"metrics state: belongs to another run, {saved.metadata}; this is {self.metadata}.")
+        self._restore(saved)
+        if self._journal is not None:
+            self._journal.close()
+            self._continue_journal(self._journal.path, saved.num_points)
+
+    def _restore(self, saved: _SavedCollector) -> None:
         self._timestep = saved.timestep
         self._due = self._next_due()
         self._returns = saved.returns()
         self._total_length = saved.total_length
-        self._recent_returns = deque(map(_nan_for_none, saved.recent_returns), maxlen=RECENT_EPISODES)
+        self._recent_returns = deque(map(_nan_if_none, saved.recent_returns), maxlen=RECENT_EPISODES)
         self._recent_lengths = deque(saved.recent_lengths, maxlen=RECENT_EPISODES)
         self._recent_means = None if self._recent_returns else (None, None)
         self._loss = saved.loss
         self._points = [point for point in self._points if point.timestep <= saved.timestep]
-        if self._journal is not None:
-            self._journal.close()
-            self._go_on_with(self._journal.path, saved.num_points)
 
-    def _go_on_with(self, journal: Path, num_points: int) -> None:
+    def _continue_journal(self, journal: Path, num_points: int) -> None:
         self._points, kept_bytes = read_points(journal, until_step=self._timestep)
         if len(self._points) != num_points:
             _log.warning(
                 f"{journal}: holds {len(self._points)} of the {num_points} points up to step {self._timestep}; the "
-                "series goes on with a gap."
+                "series continues with a gap."
             )
         self._journal = Journal(journal, kept_bytes)
 
 
-@dataclass(frozen=True)
-class _SavedCollector:
-    """A collector's state as a checkpoint holds it."""
-
-    metadata: MetricsMetadata
-    timestep: int
-    num_points: int
-    num_episodes: int
-    return_mean: float | None
-    return_squares: float | None
-    return_min: float | None
-    return_max: float | None
-    total_length: int
-    recent_returns: tuple[float | None, ...]
-    recent_lengths: tuple[int, ...]
-    loss: float | None
-
-    def __post_init__(self) -> None:
-        if len(self.recent_returns) != len(self.recent_lengths):
-            raise ConfigError("recent_returns and recent_lengths must be equally long.")
-
-    def returns(self) -> _RunningStats:
-        stats = _RunningStats(self.num_episodes, _nan_for_none(self.return_mean), _nan_for_none(self.return_squares))
-        if self.return_min is not None and self.return_max is not None:
-            stats.smallest, stats.largest = self.return_min, self.return_max
-        return stats
-
-
 def read_points(journal: Path, until_step: int | None = None) -> tuple[list[MetricPoint], int]:
-    """A journal's points up to a step (all), and how many bytes they take; a last line torn by a crash is no point.
+    """A journal's points up to a step (default: all), and their size in bytes; an incomplete last line is ignored.
 
-    A journal that is not there has no points.
+    A missing journal has no points.
     """
     points: list[MetricPoint] = []
     num_bytes = 0
@@ -250,14 +249,11 @@ def read_points(journal: Path, until_step: int | None = None) -> tuple[list[Metr
         lines = read_lines(journal)
     except InputFileError:
         lines = []
-    for place, line in enumerate(lines, 1):
-        where = f"{journal}:{place}"
+    for number, line in enumerate(lines, 1):
         try:
-            point = read_point(parse_json(line), where)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, ModelError):
-                raise
-            raise ModelError(f"{where}: not valid JSON ({error}). Take the line out to go on without it.") from None
+            point = _point_decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ModelError(f"{journal}:{number}: {error}. Remove the line to continue without it.") from None
         if until_step is not None and point.timestep > until_step:
             break
         points.append(point)
@@ -265,20 +261,9 @@ def read_points(journal: Path, until_step: int | None = None) -> tuple[list[Metr
     return points, num_bytes
 
 
-def _line_of(point: MetricPoint) -> bytes:
-    """A point as JSON, by hand: with hundreds of cars there is one a step, and `json` took half of its time."""
-    reward, length, loss = (
-        "null" if value is None else repr(value) for value in (point.reward, point.episode_length, point.loss)
-    )
-    return (
-        f'{{"timestep": {point.timestep}, "episode": {point.episode}, "reward": {reward}, "episode_length": {length}, '
-        f'"loss": {loss}, "timestamp": "{point.timestamp}"}}'
-    ).encode("ascii")
-
-
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _nan_for_none(value: float | None) -> float:
+def _nan_if_none(value: float | None) -> float:
     return math.nan if value is None else value

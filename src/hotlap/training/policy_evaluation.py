@@ -1,4 +1,4 @@
-"""How good is the policy now: deterministic episodes beside the training, the same ones every time."""
+"""Evaluates a run's policies over deterministic episodes, the same ones every time."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.base_class import BaseAlgorithm
 
 from hotlap.drivers.learned import LearnedDriver
 from hotlap.envs.gym_registry import make_env
@@ -16,26 +15,24 @@ from hotlap.models.model_file import ModelCard, read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
 from hotlap.tracks.registry import load_track
+from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.run_config import RunConfig
-from hotlap.training.state.snapshot import normalizer_arrays
+from hotlap.training.state.learner_state import normalizer_arrays, preserve_rng
 from hotlap.training.vec_envs.factory import in_process, make_cars
 
-# Far from any seed that training uses; and the last word is spoken over other starts than those by which the best model
-# was chosen, which would flatter it.
+# Both are far from the seeds of training. The final figures are over starts not used for selection, since those would
+# flatter the model that was selected.
 SELECTION_SEED = 1_000_000_007
 FINAL_SEED = 2_000_000_011
-# Steps after which an episode is left, since nothing else may end it.
-LONGEST_EPISODE = 100_000
+MAX_EPISODE_STEPS = 100_000  # an episode that nothing else ends is cut off here
 
 
 @dataclass(frozen=True)
 class PolicyScore:
-    """What an evaluation said: figures for the log, and a score by which the best model is chosen."""
+    """The result of an evaluation: figures for the log, and a score by which the best model is selected."""
 
-    score: tuple[float, ...]  # compared from the left; more is better
+    score: tuple[float, ...]  # compared from the left; greater is better
     figures: dict[str, float]
-    mean_reward: float
-    laps: Evaluation | None = None
 
 
 class PolicyEvaluator:
@@ -47,20 +44,32 @@ class PolicyEvaluator:
         reference = find_reference(load_track(track)) if is_racer else None
         self.optimal_lap_s = reference.lap_time_s if reference else None
 
-    def judge(self, policy: LearnedPolicy, episodes: int) -> PolicyScore:
-        """One evaluation: laps from random starts for the racer, returns elsewhere."""
+    def score_learner(self, learner: Learner) -> PolicyScore:
+        """Evaluate the policy of a learner in training, without changing what the learner draws next."""
+        with preserve_rng(learner):
+            return self.score(self.live_policy(learner), self._config.evaluation.episodes)
+
+    def live_policy(self, learner: Learner) -> LearnedPolicy:
+        """The policy of a learner in training, with its normalizer's current statistics."""
+        normalizer = learner.get_vec_normalize_env()
+        if self._card.clip_obs is None or normalizer is None:
+            return LearnedPolicy(learner.policy)
+        return LearnedPolicy(learner.policy, self._card.clip_obs, normalizer_arrays(normalizer))
+
+    def score(self, policy: LearnedPolicy, episodes: int) -> PolicyScore:
+        """Evaluate a policy: laps from random starts for the racer, returns in other environments."""
         if self._config.is_racer:
-            return _judge_laps(self.evaluate_laps(policy, episodes))
+            return score_laps(self.evaluate_laps(policy, episodes))
         returns = self.evaluate_returns(policy, episodes)
         figures = {"eval/mean_reward": returns.mean, "eval/mean_ep_length": returns.length_mean}
-        return PolicyScore((returns.mean,), figures, returns.mean)
+        return PolicyScore((returns.mean,), figures)
 
     def evaluate_laps(self, policy: LearnedPolicy, episodes: int) -> Evaluation:
-        """The racer's figures on the run's own track, over random starts."""
+        """Laps on the run's own track from random starts."""
         return self._race(LearnedDriver(policy, self._card, self._config.experiment_id), episodes, SELECTION_SEED)
 
     def evaluate_file(self, path: Path, episodes: int) -> Evaluation:
-        """The same of a model file, over starts that chose no model."""
+        """Laps of a model file, from starts not used for selection."""
         return self._race(LearnedDriver.from_file(read_model(path)), episodes, FINAL_SEED)
 
     def _race(self, driver: LearnedDriver, episodes: int, seed: int) -> Evaluation:
@@ -68,7 +77,7 @@ class PolicyEvaluator:
         return found.against(self.optimal_lap_s) if self.optimal_lap_s else found
 
     def evaluate_returns(self, policy: LearnedPolicy, episodes: int) -> Returns:
-        """Returns and lengths of whole episodes under the run's own rules."""
+        """Returns and lengths of whole episodes under the run's own settings."""
         config = self._config
         if config.is_racer:
             return _racer_returns(policy, config, episodes)
@@ -78,25 +87,27 @@ class PolicyEvaluator:
             config.env_args,
             episodes=episodes,
             seed=SELECTION_SEED,
-            max_steps=LONGEST_EPISODE,
+            max_steps=MAX_EPISODE_STEPS,
         )
 
 
-def _judge_laps(laps: Evaluation) -> PolicyScore:
+def score_laps(laps: Evaluation) -> PolicyScore:
+    """Rank by completion, then clean laps (to a tenth, so that speed decides between equals), then lap time."""
+    optional = {
+        "clean_lap_rate": laps.clean_lap_rate,
+        "median_lap_time_sec": laps.median_lap_time_sec,
+        "gap_to_optimal": laps.gap_to_optimal,
+    }
     figures = {"eval/mean_reward": laps.mean_reward, "eval/completion_rate": laps.completion_rate}
-    named = {"clean_lap_rate": laps.clean_lap_rate, "median_lap_time_sec": laps.median_lap_time_sec}
-    named["gap_to_optimal"] = laps.gap_to_optimal
-    figures |= {f"eval/{name}": value for name, value in named.items() if value is not None}
-    # Whoever comes round beats whoever is fast; so does a clean lap, though not by a hair's breadth.
-    clean = laps.clean_lap_rate or 0.0
+    figures |= {f"eval/{name}": value for name, value in optional.items() if value is not None}
     lap_s = laps.median_lap_time_sec
     score = (
         laps.completion_rate,
-        round(clean, 1),
+        round(laps.clean_lap_rate or 0.0, 1),
         -lap_s if lap_s is not None else -np.inf,
         laps.mean_reward,
     )
-    return PolicyScore(score, figures, laps.mean_reward, laps)
+    return PolicyScore(score, figures)
 
 
 def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> Returns:
@@ -106,7 +117,7 @@ def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> R
     returns: NDArray[np.float64] = np.zeros(episodes)
     lengths: NDArray[np.int64] = np.zeros(episodes, np.int64)
     running = np.ones(episodes, np.bool_)
-    for _ in range(LONGEST_EPISODE):
+    for _ in range(MAX_EPISODE_STEPS):
         obs, rewards, dones, _ = env.step(policy.act(obs))
         returns[running] += rewards[running]
         lengths[running] += 1
@@ -114,14 +125,6 @@ def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> R
         if not running.any():
             break
     return Returns(returns, lengths)
-
-
-def live_policy(model: BaseAlgorithm, card: ModelCard) -> LearnedPolicy:
-    """The policy of a learner in training, with its statistics as they are now."""
-    normalizer = model.get_vec_normalize_env()
-    if card.clip_obs is None or normalizer is None:
-        return LearnedPolicy(model.policy)
-    return LearnedPolicy(model.policy, card.clip_obs, normalizer_arrays(normalizer))
 
 
 def evaluate_model(path: Path, episodes: int, seed: int) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def evaluate_model(path: Path, episodes: int, seed: int) -> dict[str, Any]:
     finally:
         env.close()
     found = evaluate_returns(
-        policy.act, card.environment, card.env_args, episodes=episodes, seed=seed, max_steps=LONGEST_EPISODE
+        policy.act, card.environment, card.env_args, episodes=episodes, seed=seed, max_steps=MAX_EPISODE_STEPS
     )
     return {
         "model": str(path),

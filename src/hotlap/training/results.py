@@ -1,49 +1,43 @@
-"""What a finished run amounts to: the document with its figures, settings and everything they depend on."""
+"""The results document of a finished run: final metrics, settings and everything they depend on."""
 
 import math
 import platform
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hotlap._version import __version__
+from hotlap.config import as_plain
+from hotlap.envs.gym_registry import reward_threshold
+from hotlap.models.model_file import ModelCard
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.run_files.json_documents import (
-    build_record,
-    check_utc,
-    open_section,
-    plain,
-    read_document,
-    write_document,
-)
+from hotlap.training.checkpoint import CheckpointManager
+from hotlap.training.run_config import RunConfig
+from hotlap.training.run_files.json_documents import Document, Record, UtcTime, utc_text
+from hotlap.training.run_files.run_folder import RunFolder
 
-TITLE = "experiment_results"
+if TYPE_CHECKING:
+    from hotlap.evaluation.evaluate import Evaluation
+    from hotlap.evaluation.returns import Returns
+
 # The libraries that decide what a run computes.
 LIBRARIES = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch")
 
 
-@dataclass(frozen=True)
-class RunMetadata:
-    """Which run it was, and when; times are ISO 8601 in UTC."""
+class RunMetadata(Record, frozen=True):
+    """Which run it was, and when."""
 
     experiment_id: str
     algorithm: str
     environment: str
     seed: int
-    start_time: str
-    end_time: str
+    start_time: UtcTime
+    end_time: UtcTime
     total_timesteps: int
 
-    def __post_init__(self) -> None:
-        check_utc("start_time", self.start_time)
-        check_utc("end_time", self.end_time)
 
-
-@dataclass(frozen=True)
-class ModelSummary:
-    """What the run left behind: file names within its folder."""
+class ModelSummary(Record, frozen=True):
+    """The final model and the checkpoints: file names within the run's folder."""
 
     policy: str
     model_file: str
@@ -51,11 +45,10 @@ class ModelSummary:
     checkpoints: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class FinalMetrics:
-    """How good the final model is, over deterministic episodes, and what it took; None where there is no such figure.
+class FinalMetrics(Record, frozen=True):
+    """Returns of the final model over deterministic episodes, and the cost of training; None where not available.
 
-    `total_episodes` counts the episodes of the training.
+    `total_episodes` counts the training episodes.
     """
 
     final_reward_mean: float | None
@@ -66,56 +59,98 @@ class FinalMetrics:
     converged: bool | None
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """What the figures depend on besides the settings: versions, and digests of the settings and of the weights."""
+class Provenance(Record, frozen=True):
+    """What the metrics depend on besides the settings: versions, and digests of the settings and the weights."""
 
     package_version: str
     physics_version: str
-    libraries: Mapping[str, str | None]
+    libraries: dict[str, str | None]
     config_digest: str
     weights_digest: str
 
 
-@dataclass(frozen=True)
-class ExperimentResults:
+class ExperimentResults(Document, frozen=True, omit_defaults=True):
     """The document `{algo}_seed{seed}_results.json`.
 
-    Only the racer's has an `evaluation`: of its best model where one was kept, as `driver` in it says.
+    Only racer runs have an `evaluation`; its key `driver` names the model evaluated, the best one if there is one.
     """
+
+    title: ClassVar[str] = "experiment_results"
+    indent: ClassVar[int | None] = 2
 
     metadata: RunMetadata
     model: ModelSummary
     metrics: FinalMetrics
-    hyperparameters: Mapping[str, Any]
-    environment: Mapping[str, Any]
+    hyperparameters: dict[str, Any]
+    environment: dict[str, Any]
     provenance: Provenance
-    evaluation: Mapping[str, Any] | None = None
+    evaluation: dict[str, Any] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        content = plain(self, TITLE)
-        if self.evaluation is None:
-            del content["evaluation"]
-        return {TITLE: content}
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any], where: str = "results") -> "ExperimentResults":
-        """What `to_dict` gave; anything else is refused."""
-        return build_record(cls, open_section(document, TITLE, where), where)
+@dataclass(frozen=True)
+class RunTotals:
+    """What a run took in all; times in seconds since 1970, durations summed over all resumes."""
 
-    def save(self, path: Path | str) -> None:
-        """Write the document, whole or not at all."""
-        write_document(Path(path), self.to_dict(), indent=2)
+    started_s: float
+    ended_s: float
+    trained_s: float
+    num_episodes: int
 
-    @classmethod
-    def load(cls, path: Path | str) -> "ExperimentResults":
-        """Read the document."""
-        return cls.from_dict(read_document(Path(path)), str(path))
+
+def make_results(
+    folder: RunFolder,
+    config: RunConfig,
+    card: ModelCard,
+    totals: RunTotals,
+    returns: "Returns",
+    laps: "Evaluation | None",
+) -> ExperimentResults:
+    """The document of a finished run; `card` and `returns` are those of its final model."""
+    return ExperimentResults(
+        metadata=RunMetadata(
+            experiment_id=config.experiment_id,
+            algorithm=config.algo,
+            environment=config.env,
+            seed=config.seed,
+            start_time=utc_text(totals.started_s),
+            end_time=utc_text(totals.ended_s),
+            total_timesteps=card.step,
+        ),
+        model=ModelSummary(
+            policy=card.policy.kind,
+            model_file=folder.model.name,
+            checkpoint_interval=config.checkpoint.interval,
+            checkpoints=tuple(CheckpointManager(folder.path).names()),
+        ),
+        metrics=FinalMetrics(
+            final_reward_mean=returns.mean,
+            final_reward_std=returns.std,
+            episode_length_mean=returns.length_mean,
+            total_episodes=totals.num_episodes,
+            training_time_seconds=totals.trained_s,
+            converged=is_converged(returns.mean, reward_threshold(config.env)),
+        ),
+        hyperparameters=as_plain(config.hyperparameters),
+        environment=_describe_environment(config, card),
+        provenance=provenance(card.config_digest, card.weights_digest),
+        evaluation=None if laps is None else laps.as_dict(),
+    )
+
+
+def _describe_environment(config: RunConfig, card: ModelCard) -> dict[str, Any]:
+    settings = as_plain(config.racer) if config.is_racer else {"env_args": config.env_args, "backend": config.backend}
+    observation_space, action_space = card.spaces
+    return {
+        "num_envs": config.num_envs,
+        "observation_space": str(observation_space),
+        "action_space": str(action_space),
+        "normalize": as_plain(config.normalize),
+        **settings,
+    }
 
 
 def is_converged(mean: float | None, threshold: float | None) -> bool | None:
-    """Whether a mean return is at or over the environment's reward threshold; None where either is missing."""
+    """Whether a mean return reaches the environment's reward threshold; None where either is missing."""
     if mean is None or threshold is None:
         return None
     return math.isfinite(mean) and mean >= threshold

@@ -1,6 +1,5 @@
-"""A journal's lines reach the file by themselves, in order, and a crash costs the last of them at most."""
+"""A journal's lines are written in the background, in order, and a crash loses at most the last of them."""
 
-import errno
 import threading
 import time
 
@@ -8,6 +7,7 @@ import pytest
 
 from hotlap.errors import InputFileError, ModelError, OutputFileError
 from hotlap.training.run_files.journal import Journal, read_lines
+from training.run_files.full_disk import Disk
 
 NEVER_S = 3600.0
 
@@ -17,17 +17,22 @@ def path(tmp_path):
     return tmp_path / "a.jsonl"
 
 
-def test_lines_are_written_on_closing_in_their_order(path):
-    journal = Journal(path, flush_interval_s=NEVER_S)
-    for number in range(1000):
+@pytest.mark.parametrize("interval_s", [NEVER_S, 0.0001])
+def test_no_line_is_lost_or_reordered_and_closing_ends_the_thread(path, interval_s):
+    before = threading.active_count()
+    journal = Journal(path, flush_interval_s=interval_s)
+    assert threading.active_count() == before + 1
+    for number in range(20_000):
         journal.add(b"%d" % number)
-    assert path.stat().st_size == 0  # no line is worth a write of its own
+    if interval_s == NEVER_S:
+        assert path.stat().st_size == 0  # lines are not written one by one
     journal.close()
     journal.close()
-    assert read_lines(path) == [b"%d" % number for number in range(1000)]
+    assert threading.active_count() == before
+    assert read_lines(path) == [b"%d" % number for number in range(20_000)]
 
 
-def test_lines_reach_the_file_while_the_caller_does_something_else(path):
+def test_lines_are_written_in_the_background(path):
     journal = Journal(path, flush_interval_s=0.01)
     journal.add(b"one")
     deadline = time.monotonic() + 8.0
@@ -35,14 +40,6 @@ def test_lines_reach_the_file_while_the_caller_does_something_else(path):
         time.sleep(0.005)
     assert read_lines(path) == [b"one"]
     journal.close()
-
-
-def test_no_line_is_lost_or_moved_between_two_threads(path):
-    journal = Journal(path, flush_interval_s=0.0001)
-    for number in range(20_000):
-        journal.add(b"%d" % number)
-    journal.close()
-    assert read_lines(path) == [b"%d" % number for number in range(20_000)]
 
 
 @pytest.mark.parametrize("to_disk", [False, True])
@@ -57,7 +54,7 @@ def test_a_flush_writes_at_once(path, to_disk):
         journal.add(b"two")
 
 
-def test_a_new_journal_begins_anew_and_a_kept_one_goes_on(path):
+def test_a_new_journal_is_empty_and_a_continued_one_is_truncated_first(path):
     path.write_bytes(b"old\n")
     Journal(path).close()
     assert path.read_bytes() == b""
@@ -68,35 +65,10 @@ def test_a_new_journal_begins_anew_and_a_kept_one_goes_on(path):
     assert path.read_bytes() == b"one\n2\n"
 
 
-def test_a_line_without_its_end_is_none(path):
+def test_a_line_without_its_line_end_is_ignored(path):
     for text, lines in [(b"", []), (b"on", []), (b"one\n", [b"one"]), (b"one\ntwo", [b"one"]), (b"\n", [b""])]:
         path.write_bytes(text)
         assert read_lines(path) == lines
-
-
-def test_its_thread_ends_with_it(path):
-    before = threading.active_count()
-    journal = Journal(path)
-    assert threading.active_count() == before + 1
-    journal.close()
-    assert threading.active_count() == before
-
-
-class Disk:
-    """A file on a disk with room for so many bytes more; like the real one, it takes what fits before it fails."""
-
-    def __init__(self, file, room):
-        self.file, self.room = file, room
-
-    def write(self, content):
-        if not self.room:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        taken = self.file.write(content[: self.room])
-        self.room -= taken
-        return taken
-
-    def __getattr__(self, name):
-        return getattr(self.file, name)
 
 
 @pytest.fixture
@@ -108,51 +80,38 @@ def filling(path):
     journal.close()
 
 
-def test_a_full_disk_is_warned_about_once_and_ends_nothing(path, filling, caplog):
-    journal, _ = filling
-    for number in range(20):
+def test_a_full_disk_is_warned_about_once_and_the_lines_are_written_once_there_is_space(
+    path, filling, monkeypatch, caplog
+):
+    monkeypatch.setattr("hotlap.training.run_files.journal.RECORDS_PER_WRITE", 7)
+    journal, disk = filling
+    for number in range(100):
         journal.add(b"%d" % number)
         journal.flush(to_disk=True)
     [warning] = caplog.messages
     assert f"{path}: cannot be written (No space left on device)" in warning
-    assert "wait in memory" in warning
-
-
-def test_a_line_that_does_not_fit_leaves_no_part_of_itself(path, filling):
-    journal, _ = filling
-    journal.add(b"one")
-    journal.flush()
-    journal.add(b"two, far too long")
-    journal.flush()
-    assert path.read_bytes() == b"one\n"
-
-
-def test_what_waited_is_written_in_its_place_once_there_is_room(path, filling, monkeypatch):
-    monkeypatch.setattr("hotlap.training.run_files.journal.LINES_A_WRITE", 7)
-    journal, disk = filling
-    for number in range(100):
-        journal.add(b"%d" % number)
-        journal.flush()
-    kept = read_lines(path)
-    assert 0 < len(kept) < 10
+    assert "stay in memory" in warning
+    assert 0 < len(read_lines(path)) < 10
     disk.room = 1000
     journal.add(b"100")
     journal.flush()
     assert read_lines(path) == [b"%d" % number for number in range(101)]
 
 
-def test_closing_on_a_full_disk_says_what_is_lost(path, filling, caplog):
+def test_lines_that_do_not_fit_are_not_written_in_part_and_reported_as_lost_at_the_end(path, filling, caplog):
     journal, _ = filling
     journal.add(b"one")
     journal.flush()
     for number in range(5):
         journal.add(b"line %d" % number)
+        journal.flush()
+        assert path.read_bytes() == b"one\n"
     journal.close()
-    assert "5 lines at its end were never written" in caplog.messages[-1]
-    assert read_lines(path) == [b"one"]
+    assert "the last 5 records could not be written" in caplog.messages[-1]
+    assert path.read_bytes() == b"one\n"
 
 
-def test_a_record_has_no_line_end(path):
+def test_a_record_is_written_without_a_line_end(path):
     journal = Journal(path, flush_interval_s=NEVER_S)
     for record in (b"\x00\n", b"", b"ab"):
         journal.add_record(record)
@@ -160,7 +119,7 @@ def test_a_record_has_no_line_end(path):
     assert path.read_bytes() == b"\x00\nab"
 
 
-def test_places_that_cannot_be_used_are_refused(tmp_path):
+def test_unusable_paths_are_refused(tmp_path):
     with pytest.raises(OutputFileError, match="cannot be written"):
         Journal(tmp_path / "none" / "a.jsonl")
     with pytest.raises(InputFileError, match="no such journal"):

@@ -1,4 +1,4 @@
-"""The environments of a run: made as its settings say, saved where that is possible, closed when they are refused."""
+"""The environments of a run are made as configured, saved and restored where possible, and closed when refused."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ PLAIN = {"obs": False, "reward": False}
 
 
 def play(env, steps, seed=0):
-    """Random actions; all that came of them."""
+    """Take random actions; the observations, rewards and dones as bytes."""
     rng = np.random.default_rng(seed)
     space, seen = env.action_space, []
     for _ in range(steps):
@@ -30,12 +30,12 @@ def play(env, steps, seed=0):
     return seen
 
 
-# --- making them ---
+# --- making ---
 
 
-def test_the_racers_cars_are_ours_with_what_the_world_table_says():
-    world = {"track": "track-02", "action_repeat": 3, "stack": 2, "lap_fourier": 4}
-    env = TrainingEnvs(tiny_config(num_envs=5, racer=world, normalize=PLAIN)).env
+def test_racer_options_reach_the_cars():
+    options = {"track": "track-02", "action_repeat": 3, "stack": 2, "lap_fourier": 4}
+    env = TrainingEnvs(tiny_config(num_envs=5, racer=options, normalize=PLAIN)).env
     assert isinstance(env, RacerVecEnv)
     assert (env.num_envs, env.action_repeat, env.stack, env.lap_fourier) == (5, 3, 2, 4)
     assert env.fleet.settings.episode.max_steps == 30
@@ -47,13 +47,13 @@ def test_the_racers_cars_are_ours_with_what_the_world_table_says():
     assert play(env, 3) != play(other, 3)
 
 
-def test_other_ids_are_gymnasiums_with_their_arguments():
+def test_other_ids_are_made_by_gymnasium_with_env_args():
     env = TrainingEnvs(tiny_config("sac", LUNAR, 2, normalize=PLAIN)).env
     assert isinstance(env, DummyVecEnv)
     assert env.get_attr("continuous") == [True, True]
 
 
-def test_envpools_are_its_own_with_the_runs_seed():
+def test_the_envpool_backend_uses_the_seed_of_the_run():
     pytest.importorskip("envpool")
     config = tiny_config("ppo", LUNAR, 4, backend="envpool", normalize=PLAIN)
     first, second, other = (TrainingEnvs(one).env for one in (config, config, tiny_config(
@@ -65,7 +65,7 @@ def test_envpools_are_its_own_with_the_runs_seed():
     assert (starts[0] != starts[2]).any()
 
 
-def test_cars_behind_a_bridge_drive_as_ours(bridge_server):
+def test_cars_behind_a_bridge_are_bit_identical_to_local_cars(bridge_server):
     episode = {"config": {"episode": {"maxSteps": 30, "start": "random"}}}
     arguments = {"bridge_url": bridge_server.url, "track_id": "track-02", **episode}
     remote = tiny_config(env=REMOTE, num_envs=3, env_args=arguments, normalize=PLAIN)
@@ -74,19 +74,19 @@ def test_cars_behind_a_bridge_drive_as_ours(bridge_server):
     here, there = TrainingEnvs(local), TrainingEnvs(remote)
     assert isinstance(there.env, GymVectorVecEnv)
     assert str(here.env.observation_space) == str(there.env.observation_space)
-    for worlds in (here, there):
-        worlds.env.seed(7)
-        worlds.env.reset()
+    for envs in (here, there):
+        envs.env.seed(7)
+        envs.env.reset()
     assert play(here.env, 50) == play(there.env, 50)
     there.close()
 
 
-def test_a_run_in_this_process_stays_where_it_is():
+def test_in_process_leaves_other_configurations_unchanged():
     for config in (tiny_config(), tiny_config(env=LUNAR)):
         assert in_process(config) is config
 
 
-def test_the_normalizer_is_as_the_settings_have_it():
+def test_the_normalizer_uses_the_settings():
     config = tiny_config(
         normalize={"obs": True, "reward": False, "clip_obs": 3.0, "clip_reward": 4.0}, ppo={"gamma": 0.9}
     )
@@ -99,7 +99,7 @@ def test_without_normalization_there_is_no_normalizer():
     assert not isinstance(TrainingEnvs(tiny_config(normalize=PLAIN)).env, VecNormalize)
 
 
-# --- refusing them ---
+# --- refusals ---
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_without_normalization_there_is_no_normalizer():
         (tiny_config(env=REMOTE, env_args={"bridge_url": "ws://127.0.0.1:9"}), BridgeConnectionError, "no bridge"),
     ],
 )  # fmt: skip
-def test_worlds_that_cannot_be_learned_in_are_refused_in_one_line(config, kind, words):
+def test_unusable_environments_are_refused_in_one_line(config, kind, words):
     with pytest.raises(kind, match=words) as caught:
         TrainingEnvs(config)
     assert "\n" not in str(caught.value)
 
 
-def test_worlds_that_are_refused_are_closed(monkeypatch):
+def test_refused_environments_are_closed(monkeypatch):
     closed = []
     monkeypatch.setattr(DummyVecEnv, "close", lambda self: closed.append(self.num_envs))
     with pytest.raises(TrainingError):
@@ -129,40 +129,40 @@ def test_worlds_that_are_refused_are_closed(monkeypatch):
     assert closed == [3]
 
 
-def test_closing_closes_what_lies_under_the_normalizer(monkeypatch):
+def test_close_reaches_the_environments_under_the_normalizer(monkeypatch):
     closed = []
     monkeypatch.setattr(DummyVecEnv, "close", lambda self: closed.append(self.num_envs))
     TrainingEnvs(tiny_config(env="CartPole-v1", num_envs=3)).close()
     assert closed == [3]
 
 
-# --- saving them ---
+# --- saving ---
 
 
 @pytest.mark.parametrize("env", [RACER, LUNAR])
-def test_worlds_go_on_bit_for_bit(env):
+def test_restored_environments_continue_bit_identically(env):
     config = tiny_config(env=env, num_envs=2, normalize=PLAIN)
-    worlds, others = TrainingEnvs(config), TrainingEnvs(config)
-    worlds.env.seed(3)
-    worlds.env.reset()
-    play(worlds.env, 40)
-    assert others.restore(worlds.capture())
-    assert play(worlds.env, 60, seed=1) == play(others.env, 60, seed=1)
+    envs, others = TrainingEnvs(config), TrainingEnvs(config)
+    envs.env.seed(3)
+    envs.env.reset()
+    play(envs.env, 40)
+    assert others.restore(envs.capture())
+    assert play(envs.env, 60, seed=1) == play(others.env, 60, seed=1)
 
 
-def test_worlds_that_cannot_be_captured_say_so_when_a_run_is_resumed(caplog):
+def test_environments_that_cannot_be_saved_restart_with_a_warning(caplog):
     pytest.importorskip("envpool")
-    worlds = TrainingEnvs(tiny_config(env=LUNAR, num_envs=2, backend="envpool"))
-    assert worlds.capture() is None
-    assert not worlds.restore(None)
-    assert "cannot be saved: their episodes start anew" in caplog.text
+    envs = TrainingEnvs(tiny_config(env=LUNAR, num_envs=2, backend="envpool"))
+    assert envs.capture() is None
+    assert not envs.restore(None)
+    assert "cannot be saved. Their episodes restart" in caplog.text
 
 
 @pytest.mark.parametrize("env", [RACER, LUNAR])
-def test_worlds_that_do_not_fit_say_so_and_start_anew(env, caplog):
-    worlds, others = (TrainingEnvs(tiny_config(env=env, num_envs=count, normalize=PLAIN)) for count in (2, 3))
-    worlds.env.reset()
-    assert not others.restore(worlds.capture())
+def test_a_state_that_does_not_fit_restarts_the_episodes_with_a_warning(env, caplog):
+    envs, others = (TrainingEnvs(tiny_config(env=env, num_envs=count, normalize=PLAIN)) for count in (2, 3))
+    envs.env.reset()
+    assert not others.restore(envs.capture())
     [message] = caplog.messages
     assert message.startswith("state: ")
-    assert "The episodes start anew" in message
+    assert "Their episodes restart" in message

@@ -1,4 +1,4 @@
-"""stable-baselines3's own algorithms, callbacks and wrappers over our cars: the same as over single environments."""
+"""Stock parts of stable-baselines3 on our cars give the same results as on monitored single environments."""
 
 import warnings
 
@@ -44,7 +44,7 @@ def weights(model) -> dict[str, list]:
     return {name: tensor.tolist() for name, tensor in model.policy.state_dict().items()}
 
 
-def test_ppo_learns_the_same_weights_as_over_single_environments():
+def test_ppo_learns_the_same_weights_as_on_single_environments():
     learned = [ppo(VecNormalize(make(4), gamma=0.99)).learn(128) for make in (racer, dummy)]
     ours, theirs = learned
     assert weights(ours) == weights(theirs)
@@ -55,7 +55,7 @@ def test_ppo_learns_the_same_weights_as_over_single_environments():
     np.testing.assert_array_equal(ours._last_obs, theirs._last_obs)
 
 
-def test_sac_stores_the_same_transitions_as_over_single_environments():
+def test_sac_stores_the_same_transitions_as_on_single_environments():
     stored = []
     for make in (racer, dummy):
         model = SAC(
@@ -74,7 +74,7 @@ def test_ppo_learns_with_repeated_actions_and_stacked_observations():
     assert {info["l"] for info in model.ep_info_buffer} == {9}  # 25 ticks by threes
 
 
-def test_a_policy_is_evaluated_without_a_warning_and_as_over_single_environments():
+def test_evaluate_policy_gives_the_same_returns_and_no_warning():
     model = ppo(racer(3))
     results = []
     with warnings.catch_warnings():
@@ -89,10 +89,10 @@ def test_a_policy_is_evaluated_without_a_warning_and_as_over_single_environments
 
 def test_the_stock_callbacks_evaluate_and_save(tmp_path):
     env = VecNormalize(racer(4))
-    judge = VecNormalize(racer(2), training=False, norm_reward=False)
-    judge.seed(1)
+    evaluation_env = VecNormalize(racer(2), training=False, norm_reward=False)
+    evaluation_env.seed(1)
     callbacks = [
-        EvalCallback(judge, n_eval_episodes=4, eval_freq=8, log_path=str(tmp_path), verbose=0),
+        EvalCallback(evaluation_env, n_eval_episodes=4, eval_freq=8, log_path=str(tmp_path), verbose=0),
         CheckpointCallback(save_freq=16, save_path=str(tmp_path), save_vecnormalize=True),
     ]
     with warnings.catch_warnings():
@@ -107,10 +107,10 @@ def test_the_stock_callbacks_evaluate_and_save(tmp_path):
         "rl_model_vecnormalize_128_steps.pkl",
         "rl_model_vecnormalize_64_steps.pkl",
     ]
-    np.testing.assert_array_equal(judge.obs_rms.mean, env.obs_rms.mean)
+    np.testing.assert_array_equal(evaluation_env.obs_rms.mean, env.obs_rms.mean)
 
 
-def test_a_monitor_over_the_batch_counts_what_we_count():
+def test_vec_monitor_counts_the_same_episodes():
     with pytest.warns(UserWarning, match="already wrapped"):
         env = VecMonitor(racer(3))
     plain = racer(3)

@@ -1,5 +1,6 @@
-"""An episode played again: what is recorded, what a replay must reproduce, and what it refuses to pretend."""
+"""Recording and replaying an episode: what is recorded, what a replay must reproduce, and which errors it reports."""
 
+import copy
 import json
 
 import gymnasium as gym
@@ -8,12 +9,11 @@ import pytest
 from gymnasium import spaces
 
 from hotlap.errors import ActionError, ConfigError, StateError
-from hotlap.training.state.rng_state import decode_generator, encode_generator
-from hotlap.training.vec_envs.replayable_env import FIRST_CAPACITY, ReplayableEnv, plain_options
+from hotlap.training.vec_envs.replayable_env import INITIAL_CAPACITY, ReplayableEnv, plain_options
 
 
 class Walk(gym.Env):
-    """A walk on the line: its start and its slips are drawn from the generator; the reward is where it stands."""
+    """A random walk: start and noise are drawn from the generator; the reward is the position."""
 
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
     observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
@@ -28,39 +28,39 @@ class Walk(gym.Env):
 
     def step(self, action):
         self.seen.append(action)
-        self.place += float(action[0]) + self.slip()
+        self.place += float(action[0]) + self.noise()
         return self.look(), self.place, False, False, {}
 
-    def slip(self) -> float:
+    def noise(self) -> float:
         return self.np_random.normal()
 
     def look(self):
         return np.array([self.place])
 
 
-class HiddenSlips(Walk):
+class HiddenNoise(Walk):
     def __init__(self) -> None:
         super().__init__()
-        self.secret = np.random.default_rng()
+        self.hidden_rng = np.random.default_rng()
 
-    def slip(self) -> float:
-        return self.secret.normal()
+    def noise(self) -> float:
+        return self.hidden_rng.normal()
 
 
-class HiddenRewards(HiddenSlips):
+class HiddenRewards(HiddenNoise):
     def step(self, action):
         obs, _, *rest = Walk.step(self, action)
-        return np.zeros_like(obs), self.secret.normal(), *rest
+        return np.zeros_like(obs), self.hidden_rng.normal(), *rest
 
     def look(self):
         return np.zeros(1)
 
-    def slip(self) -> float:
+    def noise(self) -> float:
         return 0.0
 
 
-class Lost(gym.Env):
-    """Ten steps wide awake, then it draws from the generator as often as episodes were begun, and shows nothing."""
+class HiddenDraws(gym.Env):
+    """Each step draws as many numbers as there were resets; observations and rewards do not show it."""
 
     action_space = spaces.Discrete(2)
     observation_space = spaces.Discrete(2)
@@ -77,7 +77,7 @@ class Lost(gym.Env):
 
 
 class Seedless(gym.Env):
-    """Knows no chance, and does not hand its seed on either, as many an environment in the wild."""
+    """Uses no randomness and does not pass its seed on, as many third-party environments do."""
 
     action_space = spaces.Discrete(3)
     observation_space = spaces.Box(-np.inf, np.inf, (), np.float32)
@@ -103,9 +103,9 @@ def as_bytes(steps: list) -> list:
 # --- there and back ---
 
 
-@pytest.mark.parametrize("num_steps", [0, 1, FIRST_CAPACITY, FIRST_CAPACITY + 1, 3000])
+@pytest.mark.parametrize("num_steps", [0, 1, INITIAL_CAPACITY, INITIAL_CAPACITY + 1, 3000])
 @pytest.mark.parametrize("num_episodes", [1, 4])
-def test_another_environment_goes_on_where_this_one_stands(num_steps, num_episodes):
+def test_another_environment_continues_bit_identically(num_steps, num_episodes):
     env, other = ReplayableEnv(Walk()), ReplayableEnv(Walk())
     env.reset(seed=7)
     for _ in range(1, num_episodes):
@@ -118,35 +118,20 @@ def test_another_environment_goes_on_where_this_one_stands(num_steps, num_episod
     np.testing.assert_array_equal(env.reset()[0], other.reset()[0])
 
 
-def test_a_used_environment_can_be_put_there_too():
-    env, other = ReplayableEnv(Walk()), ReplayableEnv(Walk())
-    env.reset(seed=7)
+@pytest.mark.parametrize("seed", [7, None])
+def test_a_used_environment_can_be_restored_and_saved_again(seed):
+    env, used, third = (ReplayableEnv(Walk()) for _ in range(3))
+    env.reset(seed=seed)
     play(env, 10)
-    other.reset(seed=8)
-    play(other, 300)
-    other.set_state(env.get_state())
-    assert as_bytes(play(other, 5)) == as_bytes(play(env, 5))
+    used.reset(seed=8)
+    play(used, 300)
+    used.set_state(env.get_state())
+    third.set_state(used.get_state())
+    expected = as_bytes(play(env, 5))
+    assert as_bytes(play(used, 5)) == as_bytes(play(third, 5)) == expected
 
 
-def test_what_was_put_there_can_be_saved_again():
-    env, other, third = (ReplayableEnv(Walk()) for _ in range(3))
-    env.reset(seed=7)
-    env.reset()
-    play(env, 10)
-    other.set_state(env.get_state())
-    third.set_state(other.get_state())
-    assert as_bytes(play(third, 5)) == as_bytes(play(env, 5))
-
-
-def test_an_episode_that_nobody_seeded_can_be_rebuilt():
-    env, other = ReplayableEnv(Walk()), ReplayableEnv(Walk())
-    env.reset()
-    play(env, 10)
-    other.set_state(env.get_state())
-    assert as_bytes(play(other, 5)) == as_bytes(play(env, 5))
-
-
-def test_options_of_the_reset_are_part_of_the_record():
+def test_reset_options_are_recorded():
     env, other = ReplayableEnv(Walk()), ReplayableEnv(Walk())
     options = {"place": 100.0}
     env.reset(seed=1, options=options)
@@ -156,7 +141,7 @@ def test_options_of_the_reset_are_part_of_the_record():
     assert other.unwrapped.place == env.unwrapped.place > 90.0
 
 
-def test_before_the_first_reset_there_is_nothing_to_play():
+def test_before_the_first_reset_there_is_nothing_to_replay():
     env, other = ReplayableEnv(Walk()), ReplayableEnv(Walk())
     assert not env.has_begun
     assert other.set_state(env.get_state()) == []
@@ -164,7 +149,7 @@ def test_before_the_first_reset_there_is_nothing_to_play():
 
 
 @pytest.mark.parametrize("seeds", [[1], [1, None], [None, None]])
-def test_an_environment_that_never_uses_its_generator_can_be_rebuilt(seeds):
+def test_an_environment_that_never_uses_its_generator_can_be_restored(seeds):
     env, other = ReplayableEnv(Seedless()), ReplayableEnv(Seedless())
     for seed in seeds:
         env.reset(seed=seed)
@@ -181,7 +166,7 @@ def test_a_state_is_arrays_and_plain_json():
     play(env, 3)
     state = env.get_state()
     arrays = {name: state.pop(name) for name in ("actions", "rewards")}
-    arrays |= state.pop("observation") | state.pop("own")
+    arrays |= state.pop("observation") | state.pop("env_state")
     assert {type(array) for array in arrays.values()} == {np.ndarray}
     assert json.loads(json.dumps(state)) == state
 
@@ -189,7 +174,7 @@ def test_a_state_is_arrays_and_plain_json():
 # --- the record ---
 
 
-def test_every_action_is_on_record_and_nothing_else_grows():
+def test_every_action_is_recorded():
     env = ReplayableEnv(Walk())
     env.reset(seed=0)
     given = np.linspace(-1, 1, 5000, dtype=np.float32)[:, None]
@@ -201,23 +186,22 @@ def test_every_action_is_on_record_and_nothing_else_grows():
     assert env.get_state()["actions"].shape == (0, 1)
 
 
-def test_a_state_does_not_change_when_the_episode_goes_on():
+def test_a_saved_state_does_not_change_when_the_episode_continues():
     env = ReplayableEnv(Walk())
     env.reset(seed=0)
     play(env, 5)
     state = env.get_state()
-    before = {name: state[name].copy() for name in ("actions", "rewards")} | {"obs": state["observation"]["all"].copy()}
+    before = copy.deepcopy(state)
     play(env, 5, seed=9)
     env.reset()
     play(env, 5, seed=10)
-    np.testing.assert_array_equal(state["actions"], before["actions"])
-    np.testing.assert_array_equal(state["rewards"], before["rewards"])
-    np.testing.assert_array_equal(state["observation"]["all"], before["obs"])
+    for name in ("actions", "rewards"):
+        np.testing.assert_array_equal(state[name], before[name])
 
 
 @pytest.mark.parametrize("has_keys", [False, True])
-def test_an_observation_that_is_written_over_stays_as_it_was_saved(has_keys):
-    class Thrifty(Walk):
+def test_a_reused_observation_buffer_is_copied(has_keys):
+    class ReusedBuffer(Walk):
         observation_space = spaces.Dict({"all": Walk.observation_space}) if has_keys else Walk.observation_space
         screen = np.zeros(1)
 
@@ -225,7 +209,7 @@ def test_an_observation_that_is_written_over_stays_as_it_was_saved(has_keys):
             self.screen[:] = self.place
             return {"all": self.screen} if has_keys else self.screen
 
-    env = ReplayableEnv(Thrifty())
+    env = ReplayableEnv(ReusedBuffer())
     env.reset(seed=0)
     play(env, 5)
     place, state = env.unwrapped.place, env.get_state()
@@ -233,7 +217,7 @@ def test_an_observation_that_is_written_over_stays_as_it_was_saved(has_keys):
     assert state["observation"]["all"].tolist() == [place]
 
 
-def test_a_step_that_failed_is_not_on_record():
+def test_a_failed_step_is_not_recorded():
     class Touchy(Walk):
         def step(self, action):
             if action[0] < 0:
@@ -249,7 +233,7 @@ def test_a_step_that_failed_is_not_on_record():
     np.testing.assert_array_equal(env.get_state()["actions"][:, 0], [0.5, 0.25])
 
 
-def test_what_an_environment_does_to_its_argument_is_not_on_record():
+def test_an_action_the_environment_overwrites_is_recorded_as_given():
     class Scribbler(Walk):
         def step(self, action):
             result = super().step(action)
@@ -280,7 +264,7 @@ def test_what_an_environment_does_to_its_argument_is_not_on_record():
         (spaces.Box(-1, 1, (2,), np.float64), np.float32([0.1, 7.0]), np.float32([0.1, 7.0]).astype(float)),
     ],
 )
-def test_the_environment_sees_actions_as_its_space_has_them_live_and_in_a_replay(space, given, seen):
+def test_actions_are_cast_to_the_action_space_live_and_in_a_replay(space, given, seen):
     class Open(Walk):
         action_space = space
 
@@ -313,7 +297,7 @@ def test_the_environment_sees_actions_as_its_space_has_them_live_and_in_a_replay
         (spaces.Box(-1, 1, (2,), np.float32), [1j, 0]),
     ],
 )
-def test_an_action_of_another_kind_is_refused_and_nothing_moves(space, action):
+def test_an_action_that_does_not_fit_is_refused_and_nothing_moves(space, action):
     class Open(Walk):
         action_space = space
 
@@ -325,7 +309,7 @@ def test_an_action_of_another_kind_is_refused_and_nothing_moves(space, action):
     assert len(env.get_state()["actions"]) == 0
 
 
-def test_actions_that_are_no_arrays_cannot_be_recorded():
+def test_action_spaces_without_arrays_are_refused():
     class Pair(Walk):
         action_space = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)])
 
@@ -333,14 +317,14 @@ def test_actions_that_are_no_arrays_cannot_be_recorded():
         ReplayableEnv(Pair())
 
 
-# --- what cannot be rebuilt ---
+# --- replays that fail ---
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
-    [(HiddenSlips, "another observation"), (HiddenRewards, "another reward")],
+    [(HiddenNoise, "another observation"), (HiddenRewards, "another reward")],
 )
-def test_chance_hidden_from_the_generator_is_noticed(kind, words):
+def test_randomness_outside_np_random_is_detected(kind, words):
     env, other = ReplayableEnv(kind()), ReplayableEnv(kind())
     env.reset(seed=3)
     play(env, 5)
@@ -350,8 +334,8 @@ def test_chance_hidden_from_the_generator_is_noticed(kind, words):
     assert "np_random" in str(caught.value)
 
 
-def test_a_generator_that_comes_out_elsewhere_is_noticed():
-    env, other = ReplayableEnv(Lost()), ReplayableEnv(Lost())
+def test_a_generator_in_another_state_is_detected():
+    env, other = ReplayableEnv(HiddenDraws()), ReplayableEnv(HiddenDraws())
     env.reset(seed=3)
     env.reset()
     env.step(1)
@@ -359,10 +343,10 @@ def test_a_generator_that_comes_out_elsewhere_is_noticed():
         other.set_state(env.get_state())
 
 
-def test_an_environment_made_with_other_arguments_is_noticed():
+def test_an_environment_made_with_other_arguments_is_detected():
     class Windy(Walk):
-        def slip(self) -> float:
-            return super().slip() + 1e-12
+        def noise(self) -> float:
+            return super().noise() + 1e-12
 
     env, other = ReplayableEnv(Walk()), ReplayableEnv(Windy())
     env.reset(seed=3)
@@ -371,7 +355,7 @@ def test_an_environment_made_with_other_arguments_is_noticed():
         other.set_state(env.get_state())
 
 
-def test_an_environment_that_fails_in_the_replay_is_noticed():
+def test_an_error_during_the_replay_is_reported():
     class Brittle(Walk):
         def step(self, action):
             raise RuntimeError("no\nmore")
@@ -379,11 +363,11 @@ def test_an_environment_that_fails_in_the_replay_is_noticed():
     env, other = ReplayableEnv(Walk()), ReplayableEnv(Brittle())
     env.reset(seed=3)
     play(env, 2)
-    with pytest.raises(StateError, match=r"step 0 of its episode.*RuntimeError: no more"):
+    with pytest.raises(StateError, match=r"step 0 of the replay.*RuntimeError: no more"):
         other.set_state(env.get_state())
 
 
-def test_options_that_no_file_holds_are_refused_when_saving():
+def test_options_that_are_not_plain_json_cannot_be_saved():
     env = ReplayableEnv(Walk())
     env.reset(seed=1, options={"place": 1.0, "map": np.zeros(3)})
     with pytest.raises(StateError, match="plain JSON"):
@@ -394,7 +378,7 @@ def test_options_that_no_file_holds_are_refused_when_saving():
     assert plain_options({"a": [1, {"b": None}]}) == {"a": [1, {"b": None}]}
 
 
-@pytest.mark.parametrize("key", ["origin", "own", "actions", "rewards", "observation", "fingerprint"])
+@pytest.mark.parametrize("key", ["start", "env_state", "actions", "rewards", "observation", "fingerprint"])
 def test_a_state_with_a_part_missing_is_refused(key):
     env = ReplayableEnv(Walk())
     env.reset(seed=1)
@@ -405,36 +389,36 @@ def test_a_state_with_a_part_missing_is_refused(key):
 
 
 @pytest.mark.parametrize("actions", [np.zeros((3, 2), np.float32), np.zeros((3, 1)), np.zeros(3, np.float32)])
-def test_a_state_with_actions_of_another_kind_is_refused(actions):
+def test_a_state_with_actions_of_another_shape_or_dtype_is_refused(actions):
     env = ReplayableEnv(Walk())
     env.reset(seed=1)
     with pytest.raises(StateError, match="actions must be float32"):
         env.set_state(env.get_state() | {"actions": actions})
 
 
-# --- environments that can tell their own state ---
+# --- environments with a get_state of their own ---
 
 
-class Diary(Walk):
-    """Draws its start from a counter of its own, as our racer does, and can tell it."""
+class Counting(Walk):
+    """Starts at the number of its resets, which its `get_state` returns, as our racer does with its episodes."""
 
-    pages = 0
+    num_resets = 0
 
     def reset(self, *, seed=None, options=None):
         gym.Env.reset(self, seed=seed)
-        self.pages = 0 if seed is not None else self.pages + 1
-        self.place = float(self.pages)
+        self.num_resets = 0 if seed is not None else self.num_resets + 1
+        self.place = float(self.num_resets)
         return self.look(), {}
 
     def get_state(self):
-        return {"pages": np.array([self.pages])}
+        return {"num_resets": np.array([self.num_resets])}
 
     def set_state(self, state):
-        self.pages = int(state["pages"][0])
+        self.num_resets = int(state["num_resets"][0])
 
 
-def test_a_counter_that_an_environment_tells_of_is_put_back():
-    env, other, third = (ReplayableEnv(Diary()) for _ in range(3))
+def test_the_state_of_the_environment_is_restored():
+    env, other, third = (ReplayableEnv(Counting()) for _ in range(3))
     env.reset(seed=3)
     for _ in range(4):
         env.reset()
@@ -445,12 +429,12 @@ def test_a_counter_that_an_environment_tells_of_is_put_back():
         np.testing.assert_array_equal(one.reset()[0], [5.0])
 
 
-def test_a_counter_it_does_not_tell_of_is_noticed():
-    class Secretive(Diary):
+def test_a_hidden_counter_is_detected():
+    class HiddenCounter(Counting):
         def get_state(self, detail):
             return detail
 
-    env, other = ReplayableEnv(Secretive()), ReplayableEnv(Secretive())
+    env, other = ReplayableEnv(HiddenCounter()), ReplayableEnv(HiddenCounter())
     env.reset(seed=3)
     env.reset()
     env.reset()
@@ -458,11 +442,11 @@ def test_a_counter_it_does_not_tell_of_is_noticed():
         other.set_state(env.get_state())
 
 
-@pytest.mark.parametrize("told", [None, [1, 2], {"a": 1}, "state"])
-def test_a_state_of_its_own_that_is_no_arrays_is_left_alone(told):
+@pytest.mark.parametrize("returned", [None, [1, 2], {"a": 1}, "state"])
+def test_a_get_state_that_returns_no_dict_of_arrays_is_ignored(returned):
     class Other(Walk):
         def get_state(self):
-            return told
+            return returned
 
         def set_state(self, state):
             raise AssertionError
@@ -473,34 +457,3 @@ def test_a_state_of_its_own_that_is_no_arrays_is_left_alone(told):
     play(env, 2)
     other.set_state(env.get_state())
     assert as_bytes(play(other, 5)) == as_bytes(play(env, 5))
-
-
-# --- generators ---
-
-
-@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
-def test_a_generator_of_any_kind_survives_json(kind):
-    generator, other = np.random.Generator(kind(1)), np.random.Generator(kind(2))
-    generator.random(7)
-    generator.integers(0, 2**16, dtype=np.uint16)  # leaves half a word behind
-    decode_generator(json.loads(json.dumps(encode_generator(generator))), other)
-    np.testing.assert_array_equal(generator.integers(0, 99, 100, np.uint16), other.integers(0, 99, 100, np.uint16))
-    np.testing.assert_array_equal(generator.normal(size=100), other.normal(size=100))
-
-
-def test_no_number_of_a_generator_is_too_large_for_a_json_reader():
-    state = encode_generator(np.random.default_rng(0))
-    assert state["state"]["state"] == str(np.random.default_rng(0).bit_generator.state["state"]["state"])
-    assert encode_generator(None) is None
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        None, 7, [], {}, "PCG64", {"bit_generator": "MT19937"}, {"bit_generator": "PCG64", "state": {}},
-        {"bit_generator": "PCG64", "state": {"state": "1", "inc": []}, "has_uint32": "0", "uinteger": "0"},
-    ],
-)  # fmt: skip
-def test_what_is_no_generators_state_is_refused(state):
-    with pytest.raises(StateError, match="random generator"):
-        decode_generator(state, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Any vector environment as stable-baselines3's VecEnv: field by field what DummyVecEnv with Monitors gives."""
+"""A Gymnasium vector environment as a VecEnv: the same results as DummyVecEnv with monitored environments."""
 
 import gymnasium as gym
 import numpy as np
@@ -11,8 +11,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import hotlap
 from hotlap.drivers.casual import CasualDriver
+from hotlap.envs.infos import REWARD_KEYS
 from hotlap.errors import ActionError, ConfigError
-from hotlap.training.callbacks.racer_metrics import REWARD_KEYS
 from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
 
 SHORT = {"episode": {"maxSteps": 40, "stillnessTimeoutTicks": 15, "start": "random"}}
@@ -35,7 +35,7 @@ def poles(num_envs: int) -> tuple[GymVectorVecEnv, DummyVecEnv]:
 
 
 def compare(one: GymVectorVecEnv, other: DummyVecEnv, actions: list) -> list[bool]:
-    """Drive both and compare all they say; for each episode that ended, whether the time limit did it."""
+    """Step both and compare all results; for each episode that ended, whether it was truncated."""
     one.seed(11), other.seed(11)
     np.testing.assert_array_equal(one.reset(), other.reset())
     assert one.reset_infos == other.reset_infos
@@ -57,7 +57,7 @@ def compare(one: GymVectorVecEnv, other: DummyVecEnv, actions: list) -> list[boo
     return ends
 
 
-def test_cars_are_as_in_a_dummy_vec_env():
+def test_cars_equal_those_in_a_dummy_vec_env():
     one, other = racers(5, SHORT)
     rng = np.random.default_rng(0)
     actions = list(rng.uniform([-1, 0, 0], [1, 1, 1], (150, 5, 3)).astype(np.float32))
@@ -66,7 +66,7 @@ def test_cars_are_as_in_a_dummy_vec_env():
     assert set(compare(one, other, actions)) == {False, True}
 
 
-def test_an_environment_that_is_not_ours_is_as_in_a_dummy_vec_env():
+def test_third_party_environments_equal_those_in_a_dummy_vec_env():
     one, other = poles(4)
     rng = np.random.default_rng(0)
     # The first pole is balanced badly enough to fall, the others sway until the time limit or fall too.
@@ -113,14 +113,14 @@ def test_reward_terms_are_means_over_all_cars():
     assert num_ended > 0
 
 
-def test_where_there_are_no_reward_terms_there_are_no_means():
+def test_environments_without_reward_terms_have_no_means():
     one, _ = poles(2)
     one.reset()
     one.step(np.array([0, 1]))
     assert one.reward_term_means == {}
 
 
-def test_options_reach_the_cars_once():
+def test_options_apply_to_the_next_reset_only():
     one = GymVectorVecEnv(hotlap.RacerVectorEnv(2))
     one.seed(0)
     one.set_options({"start": "random"})
@@ -133,7 +133,7 @@ def test_options_reach_the_cars_once():
         one.reset()
 
 
-def test_without_a_seed_the_next_episodes_follow():
+def test_without_a_seed_a_reset_begins_the_next_episodes():
     one, other = racers(3, SHORT)
     one.seed(5), other.seed(5)
     for _ in range(3):
@@ -147,43 +147,15 @@ def test_other_autoreset_modes_are_refused(mode):
         GymVectorVecEnv(env)
 
 
-def test_step_wait_needs_actions():
+def test_actions_that_are_not_finite_are_refused():
     one, _ = racers(2, SHORT)
     one.reset()
-    with pytest.raises(ActionError, match="step_async"):
-        one.step_wait()
     bad = np.full((2, 3), np.nan, np.float32)
     with pytest.raises(ActionError, match="finite"):
         one.step(bad)
 
 
-def test_attributes_and_methods_are_the_batchs():
-    one, _ = racers(3, SHORT)
-    assert one.get_attr("num_envs") == [3, 3, 3]
-    assert one.get_attr("num_envs", 1) == [3]
-    one.set_attr("colour", "red")
-    assert one.env.colour == "red"
-    one.reset()
-    assert len(one.env_method("get_state")) == 3
-    assert one.env_is_wrapped(Monitor) == [True] * 3
-    assert one.env_is_wrapped(gym.wrappers.TimeLimit) == [False] * 3
-    for call in (lambda: one.set_attr("colour", "red", 1), lambda: one.env_method("get_state", indices=[0])):
-        with pytest.raises(ConfigError, match="leave `indices` out"):
-            call()
-
-
-def test_what_it_gave_out_is_not_changed_by_later_steps():
-    one, _ = poles(2)
-    first = one.reset()
-    kept = first.copy()
-    second = one.step(np.array([0, 1]))[0]
-    kept_too = second.copy()
-    one.step(np.array([1, 0]))
-    np.testing.assert_array_equal(first, kept)
-    np.testing.assert_array_equal(second, kept_too)
-
-
-def test_it_closes_what_it_holds():
+def test_close_closes_the_vector_environment():
     closed = []
     env = hotlap.RacerVectorEnv(2)
     env.close = lambda: closed.append(True)
@@ -191,7 +163,7 @@ def test_it_closes_what_it_holds():
     assert closed == [True]
 
 
-@pytest.mark.timeout(60)  # torch is slow to wake up on a busy machine
+@pytest.mark.timeout(60)  # importing torch is slow on a busy machine
 def test_ppo_learns_and_is_evaluated_over_it():
     venv = VecNormalize(GymVectorVecEnv(hotlap.RacerVectorEnv(4, config=SHORT)))
     model = PPO("MlpPolicy", venv, n_steps=32, batch_size=64, n_epochs=1, seed=0, device="cpu")

@@ -1,1 +1,1 @@
-"""The reports' pictures: the only place here that draws."""
+"""The pictures of a report, drawn with matplotlib."""

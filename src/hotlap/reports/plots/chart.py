@@ -1,11 +1,11 @@
-"""What all charts of a report have in common: size, panels, headings, legends, and how they become PNGs."""
+"""The common frame of all report charts: size, panels, title, legend, and PNG output."""
 
 from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from hotlap.reports.html import PAGE_COLOURS
-from hotlap.tracks.track_map import BACKGROUND, BADGE, FAINT, TEXT
+from hotlap.tracks.map_colours import BACKGROUND, BADGE, FAINT, TEXT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,11 +19,11 @@ LEFT_IN, RIGHT_IN = 0.85, 0.35
 TITLE_IN, FOOT_IN = 0.95, 0.65
 PLOT_IN = WIDTH_IN - LEFT_IN - RIGHT_IN
 _GAP_IN = 0.22
-_FIRST_IN, _SECOND_IN = 0.38, 0.70  # lines of the heading, from above
+_FIRST_IN, _SECOND_IN = 0.38, 0.70  # lines of the title, from the top
 _MARGIN_IN = 0.45
-LEGEND_IN = 0.27  # height of a line of a legend
-_GLYPH_IN = 0.083  # width of a letter of a legend
-_NAME_LENGTH = 40
+LEGEND_IN = 0.27  # height of a legend line
+_GLYPH_IN = 0.083  # width of a letter in a legend
+_MAX_NAME_LENGTH = 40
 
 
 def new_chart(
@@ -34,7 +34,7 @@ def new_chart(
     x_label: str,
     gap_in: float = _GAP_IN,
 ) -> tuple["Figure", list["Axes"]]:
-    """Panels over one another on a common axis from 0 to `limit`: `top_in` free above them, `gap_in` between."""
+    """Panels in a column on a common x axis from 0 to `limit`, with `top_in` free above and `gap_in` between them."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -58,13 +58,13 @@ def new_chart(
 
 
 def label_panel(axes: "Axes", text: str) -> None:
-    """What a panel's values are; at the same distance in all panels, however wide their numbers."""
+    """Label the y axis, at the same distance in all panels however wide their tick labels are."""
     axes.set_ylabel(text, color=FAINT, fontsize=10)
     axes.yaxis.set_label_coords(-0.62 / PLOT_IN, 0.5)
 
 
 def write_title(figure: "Figure", title: str, subtitle: str, *, colour: str = "") -> None:
-    """The heading, after a stroke in the colour of the one whose picture it is."""
+    """The title and the line below it, after a colour swatch if `colour` is given."""
     width, height = figure.get_figwidth(), figure.get_figheight()
     text: dict[str, Any] = {"va": "center", "parse_math": False}
     indent_in = _MARGIN_IN
@@ -76,8 +76,8 @@ def write_title(figure: "Figure", title: str, subtitle: str, *, colour: str = ""
     figure.text(indent_in / width, 1.0 - _SECOND_IN / height, subtitle, fontsize=10.5, color=FAINT, **text)
 
 
-def write_rivals(figure: "Figure", driver_name: str) -> None:
-    """At the right of the heading: who has which colour."""
+def write_driver_legend(figure: "Figure", driver_name: str) -> None:
+    """The colours of driver and optimum, to the right of the title."""
     width, height = figure.get_figwidth(), figure.get_figheight()
     for name, colour, down_in in ((driver_name, DRIVER, _FIRST_IN), ("optimum", OPTIMUM, _SECOND_IN)):
         draw_swatch(figure, width - 0.70, down_in, colour)
@@ -87,12 +87,12 @@ def write_rivals(figure: "Figure", driver_name: str) -> None:
 
 
 def legend_height_in(names: Sequence[str]) -> float:
-    """The room that a legend needs."""
+    """The height (inches) that a legend needs."""
     return LEGEND_IN * len(_legend_lines(names))
 
 
 def write_legend(figure: "Figure", entries: Sequence[tuple[str, str]], *, down_in: float = TITLE_IN) -> None:
-    """Names and their colours, `down_in` under the figure's upper edge."""
+    """Names and their colours, `down_in` below the top of the figure."""
     width, height = figure.get_figwidth(), figure.get_figheight()
     for row, line in enumerate(_legend_lines([name for name, _ in entries])):
         left_in, middle_in = _MARGIN_IN, down_in + LEGEND_IN * (row + 0.5)
@@ -105,7 +105,7 @@ def write_legend(figure: "Figure", entries: Sequence[tuple[str, str]], *, down_i
 
 
 def _legend_lines(names: Sequence[str]) -> list[list[int]]:
-    """Which names of a legend stand in which line."""
+    """The indices of the names in each line of a legend."""
     lines: list[list[int]] = []
     used_in = 0.0
     for index, name in enumerate(names):
@@ -122,7 +122,7 @@ def _entry_in(name: str) -> float:
 
 
 def draw_swatch(figure: "Figure", left_in: float, down_in: float, colour: str) -> None:
-    """A short stroke in somebody's colour."""
+    """A short stroke of colour, as in a legend."""
     from matplotlib.lines import Line2D
 
     width, height = figure.get_figwidth(), figure.get_figheight()
@@ -131,13 +131,13 @@ def draw_swatch(figure: "Figure", left_in: float, down_in: float, colour: str) -
 
 
 def short_name(name: str) -> str:
-    """A name on one line, cut where it would not fit a heading."""
+    """A name on one line, cut to fit a title."""
     line = " ".join("".join(c if c.isprintable() else " " for c in name).split()) or "driver"
-    return line if len(line) <= _NAME_LENGTH else line[: _NAME_LENGTH - 1] + "…"
+    return line if len(line) <= _MAX_NAME_LENGTH else line[: _MAX_NAME_LENGTH - 1] + "…"
 
 
 def to_png(figure: "Figure") -> bytes:
-    """The figure as the bytes of a PNG."""
+    """The figure as PNG bytes."""
     content = BytesIO()
     figure.savefig(content, dpi=DPI, format="png", facecolor=BACKGROUND)
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""Charts of laps against the optimal one, over distance: time lost, speed and pedals."""
+"""Charts of laps against the optimum over distance: time lost, speed and pedals."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotlap.evaluation.lap_comparison import Comparison
-from hotlap.reports.html import Picture, signed
+from hotlap.reports.formatting import signed
+from hotlap.reports.html import Picture
 from hotlap.reports.plots.chart import (
     DRIVER,
     LOSS,
@@ -17,13 +18,13 @@ from hotlap.reports.plots.chart import (
     legend_height_in,
     new_chart,
     to_png,
+    write_driver_legend,
     write_legend,
-    write_rivals,
     write_title,
 )
-from hotlap.reports.plots.maps import draw_lines, draw_losses, loss_colours, loss_rate
+from hotlap.reports.plots.maps import draw_racing_lines, draw_time_lost, loss_colours, loss_rate
+from hotlap.tracks.map_colours import BACKGROUND, BADGE, EDGE, TEXT
 from hotlap.tracks.registry import Track
-from hotlap.tracks.track_map import BACKGROUND, BADGE, EDGE, TEXT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,30 +34,30 @@ _LEVEL_IN = 0.30  # height of a row of corner numbers
 
 
 def draw_comparison(comparison: Comparison, track: Track, name: str) -> list[Picture]:
-    """All pictures of one lap against the optimum: where the time goes first, the two lines last."""
+    """All pictures of one lap against the optimum: the map of time lost first, the two racing lines last."""
     return [
-        draw_losses(comparison, track, name),
+        draw_time_lost(comparison, track, name),
         Picture(
             "delta.png",
-            "How the gap grows",
-            "Where the curve climbs, the driver loses time; where it is level, it keeps up with the optimum.",
+            "Time lost over the lap",
+            "The driver loses time where the curve rises and is as fast as the optimum where it is level.",
             to_png(_draw_delta(comparison, name)),
             is_chart=True,
         ),
         Picture(
             "telemetry.png",
             "Speed, throttle and brake",
-            "The driver's pedals are recorded. The optimum's are estimated from its acceleration: air and rolling "
-            "drag are counted, what the tyres scrub off in bends is not, so there its throttle reads too low.",
+            "The driver's pedals are recorded. The optimum's are estimated from its acceleration, with air drag and "
+            "rolling resistance but without the tyres' cornering drag, so its throttle reads too low in corners.",
             to_png(_draw_telemetry(comparison, name)),
             is_chart=True,
         ),
-        *draw_lines(comparison, track, name),
+        *draw_racing_lines(comparison, track, name),
     ]
 
 
 def _draw_delta(comparison: Comparison, name: str) -> "Figure":
-    """Time lost against distance, the area under it in the map's colours."""
+    """Time lost over distance, the area under it in the colours of the map."""
     from matplotlib.collections import PolyCollection
 
     figure, [axes], levels = _new_lap_chart(comparison, [2.9], has_notes=True)
@@ -78,13 +79,15 @@ def _draw_delta(comparison: Comparison, name: str) -> "Figure":
     final_s = float(delta_s[-1])
     end: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "bottom", "weight": "bold"}
     axes.annotate(f"{signed(final_s)} s", (float(arc_m[-1]), final_s), (0, 7), color=TEXT, fontsize=12, **end)
-    write_title(figure, "Time lost since the line", "redder: more lost per metre; gaps: halfway between corners")
-    write_rivals(figure, name)
+    write_title(
+        figure, "Time lost since the line", "redder: more time lost per metre; dividers: halfway between corners"
+    )
+    write_driver_legend(figure, name)
     return figure
 
 
 def _draw_telemetry(comparison: Comparison, name: str) -> "Figure":
-    """Speed, throttle and brake of both against distance."""
+    """Speed, throttle and brake of driver and optimum over distance."""
     figure, panels, levels = _new_lap_chart(comparison, [2.6, 1.05, 1.05], has_notes=False)
     rows = (
         ("speed (km/h)", 3.6, comparison.driver_speed_mps, comparison.optimal_speed_mps),
@@ -102,13 +105,13 @@ def _draw_telemetry(comparison: Comparison, name: str) -> "Figure":
     slow, fast = 3.6 * comparison.driver_speed_mps, 3.6 * comparison.optimal_speed_mps
     panels[0].fill_between(comparison.arc_m, slow, fast, where=(slow < fast).tolist(), color=LOSS, alpha=0.16, zorder=2)
     panels[0].set_ylim(0.0, 1.06 * max(float(slow.max()), float(fast.max())))
-    write_title(figure, "Speed and pedals", "optimum's pedals estimated from its acceleration: too low in bends")
-    write_rivals(figure, name)
+    write_title(figure, "Speed and pedals", "optimum's pedals estimated from its acceleration: too low in corners")
+    write_driver_legend(figure, name)
     return figure
 
 
 def draw_deltas(comparisons: Sequence[tuple[str, str, Comparison]]) -> Picture:
-    """Time lost against distance of several laps; each with its name and colour."""
+    """Time lost over distance for several laps, each with its name and colour."""
     first = comparisons[0][2]
     entries = [(f"{name} {signed(float(lap.delta_s[-1]))} s", colour) for name, colour, lap in comparisons]
     entries.append(("optimum", OPTIMUM))
@@ -124,14 +127,14 @@ def draw_deltas(comparisons: Sequence[tuple[str, str, Comparison]]) -> Picture:
     label_panel(axes, "time lost (s)")
     write_title(figure, "Time lost since the line", "each run's best flying lap against the optimum")
     write_legend(figure, entries)
-    caption = "Where a curve climbs, that run loses time; where it is level, it keeps up with the optimum."
-    return Picture("deltas.png", "Who loses time where", caption, to_png(figure), is_chart=True)
+    caption = "A run loses time where its curve rises and is as fast as the optimum where it is level."
+    return Picture("deltas.png", "Time lost by each run", caption, to_png(figure), is_chart=True)
 
 
 def _new_lap_chart(
     comparison: Comparison, heights_in: Sequence[float], *, has_notes: bool, extra_in: float = 0.0
 ) -> tuple["Figure", list["Axes"], list[int]]:
-    """Panels over one another on a common distance axis, and the row each corner's number stands in."""
+    """Panels on a common distance axis, and the label row of each corner's number."""
     limit_m = float(comparison.arc_m[-1])
     levels = _corner_levels(comparison, (0.72 if has_notes else 0.32) / PLOT_IN * limit_m)
     figure, panels = new_chart(
@@ -144,7 +147,7 @@ def _new_lap_chart(
 
 
 def _corner_levels(comparison: Comparison, width_m: float) -> list[int]:
-    """Rows for labels `width_m` wide at the corners in driving order, so that none covers another."""
+    """Label rows of the corners in driving order, so that labels `width_m` wide do not overlap."""
     last_m: list[float] = []
     levels = []
     for sector in sorted(comparison.sectors, key=lambda one: one.number):
@@ -156,7 +159,7 @@ def _corner_levels(comparison: Comparison, width_m: float) -> list[int]:
 
 
 def _mark_corners(axes: "Axes", comparison: Comparison, levels: list[int] | None, *, has_notes: bool) -> None:
-    """A faint line at each corner, with its number (and loss) above the panel where `levels` are given."""
+    """A faint line at each corner; with `levels`, also its number (and time lost) above the panel."""
     sectors = sorted(comparison.sectors, key=lambda one: one.number)
     for index, sector in enumerate(sectors):
         if not sector.number:

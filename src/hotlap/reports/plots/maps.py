@@ -1,4 +1,4 @@
-"""Maps of a report: the road coloured by time lost on it, and driven lines coloured by speed."""
+"""Track maps of a report: the road coloured by time lost, and racing lines coloured by speed."""
 
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -7,14 +7,12 @@ import numpy as np
 
 from hotlap.evaluation.lap_comparison import Comparison
 from hotlap.evaluation.telemetry import Floats
-from hotlap.reports.html import Picture, signed
-from hotlap.reports.plots.chart import DRIVER, GAIN, LOSS, OPTIMUM, to_png, write_rivals, write_title
+from hotlap.reports.formatting import signed
+from hotlap.reports.html import Picture
+from hotlap.reports.plots.chart import DRIVER, GAIN, LOSS, OPTIMUM, to_png, write_driver_legend, write_title
 from hotlap.tracks.corners import find_corners
-from hotlap.tracks.registry import Track
-from hotlap.tracks.track_map import (
-    BACKGROUND,
-    ROAD,
-    TEXT,
+from hotlap.tracks.map_colours import BACKGROUND, ROAD, TEXT
+from hotlap.tracks.map_drawing import (
     SpeedLine,
     draw_colour_bar,
     draw_ribbon,
@@ -23,19 +21,20 @@ from hotlap.tracks.track_map import (
     label_corners,
     new_map,
 )
+from hotlap.tracks.registry import Track
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
 _MAP_WIDTH_IN = 6.8
-_HALF_MAP_WIDTH_IN = 4.4  # a picture that is shown at half the width needs letters of twice the size
+_HALF_MAP_WIDTH_IN = 4.4  # shown at half the page width, so its text must be larger in relation
 _SMOOTH_M = 15.0
-_LEAST_RATE = 0.1  # s per 100 m at the red end of the scale, so that a near-perfect lap is not painted red
+_MIN_RED_RATE = 0.1  # s per 100 m at the red end of the scale, so that a near-perfect lap is not drawn red
 
 
-def draw_losses(comparison: Comparison, track: Track, name: str) -> Picture:
-    """The road coloured by time lost, with both lines on it and each corner's loss beside it."""
+def draw_time_lost(comparison: Comparison, track: Track, name: str) -> Picture:
+    """The road coloured by time lost, with both racing lines and the time lost in each corner."""
     rate = loss_rate(comparison)
     colours = loss_colours(rate)
     figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_MAP_WIDTH_IN, footer_in=0.3, pad_share=0.08)
@@ -43,7 +42,7 @@ def draw_losses(comparison: Comparison, track: Track, name: str) -> Picture:
     draw_ribbon(canvas, track.nodes, road)
     draw_start_line(canvas, track.nodes)
     road_points = float(np.median(track.nodes.road_left_m + track.nodes.road_right_m)) / canvas.metres_per_point
-    # On a long track the road is thin: the lines must leave some of its colour to be seen.
+    # On a long track the road is thin; thinner lines leave its colour visible.
     stroke = min(max(0.08 * road_points, 0.6), 1.7)
     for (x, y, _), colour in ((comparison.optimal_line, OPTIMUM), (comparison.driver_line, DRIVER)):
         canvas.axes.plot(np.append(x, x[0]), np.append(y, y[0]), color=colour, linewidth=stroke, zorder=32)
@@ -51,28 +50,28 @@ def draw_losses(comparison: Comparison, track: Track, name: str) -> Picture:
     notes = [f"{signed(sector.lost_s)} s" for sector in sorted(comparison.sectors, key=lambda one: one.number)]
     label_corners(canvas, track.nodes, find_corners(track.nodes), notes)
     write_title(figure, f"{signed(float(comparison.delta_s[-1]))} s a lap", f"{track.name}, best flying lap")
-    write_rivals(figure, name)
-    caption = "The redder the road, the more time is lost there. Beside each corner: the seconds lost around it."
-    return Picture("time-lost.png", "Where the time goes", caption, to_png(figure))
+    write_driver_legend(figure, name)
+    caption = "The redder the road, the more time is lost there. Beside each corner: the seconds lost in it."
+    return Picture("time-lost.png", "Where time is lost", caption, to_png(figure))
 
 
-def draw_lines(comparison: Comparison, track: Track, name: str) -> list[Picture]:
-    """The driver's line and the optimum's, two pictures of one size on one scale of speeds."""
+def draw_racing_lines(comparison: Comparison, track: Track, name: str) -> list[Picture]:
+    """The racing lines of driver and optimum: two pictures of one size with one speed scale."""
     driver, optimum = comparison.driver_line, comparison.optimal_line
     both_mps = np.concatenate([driver[2], optimum[2]])
     range_mps = (float(both_mps.min()), float(both_mps.max()))
     return [
         Picture(
             "line-driver.png",
-            f"The line of {name}",
-            "Coloured by speed, on the same scale as the optimum's.",
+            f"Racing line of {name}",
+            "Coloured by speed, on the same scale as the optimum.",
             to_png(_draw_line(track, driver, range_mps, (name, comparison.lap.time_s, DRIVER))),
             is_half=True,
         ),
         Picture(
             "line-optimum.png",
-            "The optimum's line",
-            "Coloured by speed, on the same scale as the driver's.",
+            "Racing line of the optimum",
+            "Coloured by speed, on the same scale as the driver.",
             to_png(_draw_line(track, optimum, range_mps, ("optimum", comparison.optimal_lap_s, OPTIMUM))),
             is_half=True,
         ),
@@ -80,10 +79,10 @@ def draw_lines(comparison: Comparison, track: Track, name: str) -> list[Picture]
 
 
 def _draw_line(
-    track: Track, line: SpeedLine, range_mps: tuple[float, float], whose: tuple[str, float, str]
+    track: Track, line: SpeedLine, range_mps: tuple[float, float], label: tuple[str, float, str]
 ) -> "Figure":
-    """One line on the track, coloured by speed on the scale of both."""
-    name, time_s, colour = whose
+    """One racing line on the track, coloured by speed within `range_mps`."""
+    name, time_s, colour = label
     figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_HALF_MAP_WIDTH_IN, footer_in=0.3)
     draw_ribbon(canvas, track.nodes)
     draw_start_line(canvas, track.nodes)
@@ -95,10 +94,10 @@ def _draw_line(
 
 
 def draw_side_by_side(comparison: Comparison, track: Track, name: str) -> bytes:
-    """Both lines in one picture, the driver's on the left; a PNG."""
+    """Both racing lines in one PNG, the driver's on the left."""
     from PIL import Image
 
-    parts = [Image.open(BytesIO(picture.png)) for picture in draw_lines(comparison, track, name)]
+    parts = [Image.open(BytesIO(picture.png)) for picture in draw_racing_lines(comparison, track, name)]
     both = Image.new("RGB", (sum(part.width for part in parts), max(part.height for part in parts)), BACKGROUND)
     left = 0
     for part in parts:
@@ -109,41 +108,41 @@ def draw_side_by_side(comparison: Comparison, track: Track, name: str) -> bytes:
     return content.getvalue()
 
 
-def draw_way(track: Track, line: SpeedLine, name: str) -> Picture:
-    """Where a car went that has no lap to show."""
+def draw_path(track: Track, line: SpeedLine, name: str) -> Picture:
+    """The path of a car that finished no flying lap."""
     x_m, y_m, speed_mps = line
-    # A second point keeps the picture whole where the car never moved.
-    way = (x_m, y_m, speed_mps) if len(x_m) > 1 else tuple(np.repeat(part, 2) for part in line)
+    # A line needs two points, even if the car never moved.
+    path = (x_m, y_m, speed_mps) if len(x_m) > 1 else tuple(np.repeat(part, 2) for part in line)
     figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_MAP_WIDTH_IN, footer_in=0.3)
     draw_ribbon(canvas, track.nodes)
     draw_start_line(canvas, track.nodes)
     fastest_mps = max(float(speed_mps.max()), 1.0)
-    draw_speed_line(figure, canvas, (way[0], way[1], way[2]), range_mps=(0.0, fastest_mps))
+    draw_speed_line(figure, canvas, (path[0], path[1], path[2]), range_mps=(0.0, fastest_mps))
     canvas.axes.plot(x_m[-1], y_m[-1], marker="X", markersize=11, color=LOSS, markeredgecolor=TEXT, zorder=45)
     label_corners(canvas, track.nodes, find_corners(track.nodes))
     write_title(figure, name, f"no flying lap yet   ·   up to {3.6 * fastest_mps:.0f} km/h", colour=DRIVER)
     caption = "From a standing start to where it stopped (cross), coloured by speed."
-    return Picture("line-driver.png", f"The way of {name}", caption, to_png(figure))
+    return Picture("line-driver.png", f"Path of {name}", caption, to_png(figure))
 
 
 def loss_rate(comparison: Comparison) -> Floats:
-    """Time lost per 100 m (s) at each node, smoothed over some metres; round the lap, as it is closed."""
+    """Time lost per 100 m (s) at each node, smoothed over some metres; periodic, since the lap is closed."""
     delta_s, step_m = comparison.delta_s, float(comparison.arc_m[1])
     size, reach = len(delta_s) - 1, max(round(_SMOOTH_M / step_m), 1)
     total_s = float(delta_s[-1])
     around = np.arange(-reach, size + reach)
-    # On the lap before and after, the driver is a whole lap's loss behind and ahead of where it is on this one.
+    # Continue the time lost into the laps before and after: each lap adds the whole lap's loss.
     unrolled_s = delta_s[around % size] + total_s * (around // size)
     rate: Floats = 100.0 * (unrolled_s[2 * reach :] - unrolled_s[: -2 * reach]) / (2 * reach * step_m)
     return rate
 
 
 def loss_colours(rate: Floats) -> "ScalarMappable":
-    """Grey where nothing is lost, red where most is, green where the driver gains."""
+    """A colour scale: grey for no time lost, red for the most, green for time gained."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    high, low = max(float(rate.max()), _LEAST_RATE), min(float(rate.min()), 0.0)
+    high, low = max(float(rate.max()), _MIN_RED_RATE), min(float(rate.min()), 0.0)
     zero = -low / (high - low)
     stops = [(zero, ROAD), (zero + 0.5 * (1.0 - zero), "#96453f"), (1.0, LOSS)]
     scale = LinearSegmentedColormap.from_list("loss", [(0.0, GAIN), *stops] if zero > 0.0 else stops)

@@ -1,4 +1,4 @@
-"""Panels of curves over the steps of training: of one run, or of several with each group's median and quartiles."""
+"""Panels of curves over training steps: of one run, or of groups of runs with their medians and quartiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from hotlap.reports.plots.chart import (
     write_title,
 )
 from hotlap.reports.run_record import RunGroup, RunRecord
-from hotlap.reports.statistics import spread_of
+from hotlap.reports.statistics import compute_spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# None is the optimum's or that of a loss.
+# Distinct from the colours of the optimum and of time lost.
 GROUP_COLOURS = (DRIVER, "#4fa8ff", "#3fd0a6", "#ff7eb6", "#d7dce1", "#e08a4a")
-EPISODES_IN = 0.24  # height of a row that counts episodes
-_MOST_MARKED = 60  # values that are still drawn as dots
+EPISODES_IN = 0.24  # height of the row of episode counts
+_MAX_DOTS = 60  # a curve of more points is drawn without dots
 
 
 @dataclass(frozen=True)
-class Strand:
-    """One curve of a panel."""
+class Series:
+    """One curve of a panel: the key of its values, its name in the legend and its colour."""
 
     key: str
     name: str
@@ -41,23 +41,23 @@ class Strand:
 
 @dataclass(frozen=True)
 class Panel:
-    """What a panel shows of a single run; of several it shows `shared`, the first of these that any run has."""
+    """The series shown for a single run; for several runs, the first key of `shared` that any of them has."""
 
     label: str
     height_in: float
-    strands: tuple[Strand, ...]
+    series: tuple[Series, ...]
     shared: tuple[str, ...] = ()
-    shared_label: str = ""  # of several runs, where it is another
+    shared_label: str = ""  # replaces `label` for several runs
     factor: float = 1.0
 
     def shared_key(self, runs: Sequence[RunRecord]) -> str | None:
-        """What the runs can be compared by."""
+        """The key by which the runs are compared."""
         return next((key for key in self.shared if any(len(run.curve(key)) for run in runs)), None)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure, and its panels by their labels."""
+    """A figure and its panels by label."""
 
     figure: "Figure"
     panels: dict[str, "Axes"]
@@ -66,7 +66,7 @@ class Chart:
 def draw_panels(
     groups: Sequence[RunGroup], panels: Sequence[Panel], title: str, *, has_episodes: bool = False
 ) -> Chart | None:
-    """The panels that have something to show, None where none has; `has_episodes` leaves room above the first."""
+    """Draw the panels that have data; None if none has. `has_episodes` leaves room for a row above the first panel."""
     runs = all_runs(groups)
     chart = _draw_single(runs[0], panels, has_episodes) if len(runs) == 1 else _draw_several(groups, panels)
     if chart is None:
@@ -79,7 +79,7 @@ def draw_panels(
     if len(runs) == 1:
         write_title(chart.figure, title, describe(runs[0]))
     else:
-        write_title(chart.figure, title, "thick: median; shaded: the middle half of the seeds; thin: each seed")
+        write_title(chart.figure, title, "thick: median; shaded: middle half of the seeds; thin: single seeds")
     return chart
 
 
@@ -89,24 +89,24 @@ def all_runs(groups: Sequence[RunGroup]) -> list[RunRecord]:
 
 
 def furthest_step(runs: Sequence[RunRecord]) -> float:
-    """Where the axis of steps ends."""
+    """The end of the step axis."""
     return float(max([1, *(run.step for run in runs)]))
 
 
 def describe(run: RunRecord) -> str:
-    """A run in a few words."""
+    """A run's name and steps, for a subtitle."""
     return f"{run.name}   ·   {run.step:,} steps"
 
 
 def colour_of(index: int) -> str:
-    """The colour of a group or a run by its place among the others."""
+    """The colour of a group or a run by its index."""
     return GROUP_COLOURS[index % len(GROUP_COLOURS)]
 
 
 def _draw_single(run: RunRecord, panels: Sequence[Panel], has_episodes: bool) -> Chart | None:
-    """One run, each panel with a legend of its own above it."""
-    found = [(panel, [strand for strand in panel.strands if len(run.curve(strand.key))]) for panel in panels]
-    shown = [(panel, strands) for panel, strands in found if strands]
+    """One run, each panel with its own legend above it."""
+    found = [(panel, [one for one in panel.series if len(run.curve(one.key))]) for panel in panels]
+    shown = [(panel, series) for panel, series in found if series]
     if not shown:
         return None
     first_in = EPISODES_IN if has_episodes else 0.0
@@ -117,24 +117,24 @@ def _draw_single(run: RunRecord, panels: Sequence[Panel], has_episodes: bool) ->
         x_label="steps",
         gap_in=LEGEND_IN + 0.22,
     )
-    for index, (each, (panel, strands)) in enumerate(zip(axes, shown, strict=True)):
+    for index, (each, (panel, series)) in enumerate(zip(axes, shown, strict=True)):
         above_in = LEGEND_IN + 0.06 + (first_in if index == 0 else 0.0)
         edge_in = figure.get_figheight() * (1.0 - each.get_position().y1)
-        write_legend(figure, [(strand.name, strand.colour) for strand in strands], down_in=edge_in - above_in)
-        for level, strand in enumerate(strands):
-            curve = run.curve(strand.key)
+        write_legend(figure, [(one.name, one.colour) for one in series], down_in=edge_in - above_in)
+        for level, one in enumerate(series):
+            curve = run.curve(one.key)
             values = panel.factor * curve.value
-            _plot(each, curve.step, values, strand.colour, has_dots=strand.has_dots, zorder=4 + level)
+            _plot(each, curve.step, values, one.colour, has_dots=one.has_dots, zorder=4 + level)
     return Chart(figure, dict(zip((panel.label for panel, _ in shown), axes, strict=True)))
 
 
 def _draw_several(groups: Sequence[RunGroup], panels: Sequence[Panel]) -> Chart | None:
-    """Seeds together, one colour for each group in all panels."""
+    """Several runs, with one colour per group in all panels."""
     runs = all_runs(groups)
     shown = [(panel, key) for panel in panels if (key := panel.shared_key(runs)) is not None]
     if not shown:
         return None
-    entries = [(_count(group), colour_of(index)) for index, group in enumerate(groups)]
+    entries = [(_group_name(group), colour_of(index)) for index, group in enumerate(groups)]
     figure, axes = new_chart(
         [panel.height_in for panel, _ in shown],
         top_in=TITLE_IN + legend_height_in([name for name, _ in entries]) + 0.2,
@@ -149,15 +149,15 @@ def _draw_several(groups: Sequence[RunGroup], panels: Sequence[Panel]) -> Chart 
     return Chart(figure, dict(zip((panel.label for panel, _ in shown), axes, strict=True)))
 
 
-def _count(group: RunGroup) -> str:
+def _group_name(group: RunGroup) -> str:
     return f"{group.label}   ({len(group.runs)} seed{'' if len(group.runs) == 1 else 's'})"
 
 
 def _draw_group(axes: "Axes", curves: Sequence[Curve], factor: float, colour: str) -> None:
-    """Each seed thin, their median thick, their middle half shaded."""
+    """Single seeds thin, their median thick, their middle half shaded."""
     for curve in curves:
         axes.plot(curve.step, factor * curve.value, color=colour, alpha=0.4, linewidth=0.9, zorder=4)
-    spread = spread_of(curves)
+    spread = compute_spread(curves)
     if spread is None:
         return
     lower, upper = factor * spread.lower, factor * spread.upper
@@ -167,13 +167,13 @@ def _draw_group(axes: "Axes", curves: Sequence[Curve], factor: float, colour: st
 
 def _plot(axes: "Axes", step: Ints, value: Floats, colour: str, *, has_dots: bool, zorder: int) -> None:
     style: dict[str, Any] = {"linewidth": 1.9}
-    if has_dots and len(step) <= _MOST_MARKED:
+    if has_dots and len(step) <= _MAX_DOTS:
         style = {"linewidth": 1.2, "marker": "o", "markersize": 4.5, "clip_on": False}
     axes.plot(step, value, color=colour, zorder=zorder, **style)
 
 
 def format_steps(axes: "Axes") -> None:
-    """Few round marks on the axis of steps, in thousands or millions."""
+    """Few round ticks on the step axis, in thousands or millions."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
@@ -181,7 +181,7 @@ def format_steps(axes: "Axes") -> None:
 
 
 def short_number(value: float) -> str:
-    """A count for an axis: 2.5 M, 250 k."""
+    """A count for an axis tick: 2.5 M, 250 k."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= size:
             return f"{value / size:g}{unit}"

@@ -1,1 +1,1 @@
-"""PPO, A2C and SAC: stable-baselines3 extended by small overrides."""
+"""PPO, A2C and SAC: stable-baselines3's algorithms extended by small overrides."""

@@ -1,60 +1,54 @@
-"""Keeps a run safe while it learns: checkpoints, evaluations of the policy, the best model, and an orderly stop."""
+"""Decides when a run is checkpointed, evaluated and stopped."""
 
 import logging
 import math
-from collections.abc import Callable
 from typing import Any, cast
 
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from hotlap.errors import OutputFileError
-from hotlap.training.algorithms.learners import Learner
-from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.policy_evaluation import PolicyScore
+from hotlap.training.algorithms.step_budget import Learner
+from hotlap.training.policy_evaluation import PolicyEvaluator
+from hotlap.training.run_files.run_writer import RunWriter
+from hotlap.training.state.run_state import RunState
 from hotlap.training.state.snapshot import Snapshot
 
-# Shorter rollouts are over before anyone notices; capturing each of them would cost more than it saves.
-STEPS_WORTH_A_CAPTURE = 32
+# A stop waits for the end of a rollout shorter than this; capturing the state before each of them would cost too much.
+MIN_STEPS_TO_CAPTURE = 32
 _log = logging.getLogger(__name__)
 
 
-class CheckpointCallback(BaseCallback):
+class CheckpointingCallback(BaseCallback):
     """Saves and evaluates at the boundaries between rollouts.
 
-    All that a run is can be captured only there, so a checkpoint that falls due within a rollout holds the state at the
-    rollout's beginning: going on from it means collecting that rollout again, which gives the same bits.
+    A run's state is complete only there. So a checkpoint that is due within a rollout holds the state from before that
+    rollout; a run that resumes from it collects the rollout again, bit-identical.
     """
 
     def __init__(
         self,
-        checkpoints: CheckpointManager,
-        capture: Callable[[], Snapshot],
-        write: Callable[[Snapshot, int], None],
-        judge: Callable[[], PolicyScore],
-        keep_best: Callable[[], object],
+        run_state: RunState,
+        writer: RunWriter,
+        evaluator: PolicyEvaluator,
+        *,
+        checkpoint_interval: int,
         evaluation_interval: int,
     ) -> None:
-        """`write` gets a state and the step at which it is saved; `keep_best` saves the policy as it is now.
-
-        An `evaluation_interval` of 0 means none.
-        """
+        """Intervals are in steps; 0 means never."""
         super().__init__()
-        self._interval = checkpoints.config.interval
-        self._capture, self._write, self._judge, self._keep_best = capture, write, judge, keep_best
-        self._evaluation_interval = evaluation_interval
-        self._next_save = self._interval
-        self._next_evaluation = evaluation_interval
-        self._evaluated_at: int | None = None  # step
-        self._best: list[float] | None = None
-        self._boundary: Snapshot | None = None
+        self._run_state, self._writer, self._evaluator = run_state, writer, evaluator
+        self._interval, self._evaluation_interval = checkpoint_interval, evaluation_interval
+        self._next_save, self._next_evaluation = checkpoint_interval, evaluation_interval  # steps
+        self._evaluated_at: int | None = None  # step of the last evaluation
+        self._best_score: list[float] | None = None
+        self._boundary: Snapshot | None = None  # the state before the current rollout
         self._steps_in_rollout = 0
         self._is_save_due = False
-        self.is_stop_asked = False
+        self.is_stop_requested = False
         self.is_stopped = False
-        self.is_saved = False  # whether the last attempt to write a checkpoint went well
+        self.is_saved = False  # whether the last attempt to write a checkpoint succeeded
 
-    # --- what a checkpoint keeps of it ---
+    # --- state ---
 
     def get_state(self) -> dict[str, Any]:
         """Plain data: when the next save and evaluation are due, when the last was, and the best score so far."""
@@ -62,22 +56,22 @@ class CheckpointCallback(BaseCallback):
             "next_save": self._next_save,
             "next_evaluation": self._next_evaluation,
             "evaluated_at": self._evaluated_at,
-            "best": self._best,
+            "best_score": self._best_score,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from `get_state`'s answer."""
+        """Restore what `get_state` returned."""
         self._next_save, self._next_evaluation = int(state["next_save"]), int(state["next_evaluation"])
-        self._evaluated_at, self._best = state["evaluated_at"], state["best"]
+        self._evaluated_at, self._best_score = state["evaluated_at"], state["best_score"]
 
-    # --- the run's course ---
+    # --- stable-baselines3's hooks ---
 
     def _on_rollout_start(self) -> None:
         self._steps_in_rollout = 0
-        # Whoever asked to stop need not wait for an evaluation: it stays due, and the resumed run begins with it.
-        if not self.is_stop_asked and self._is_evaluation_due():
+        # A requested stop does not wait for an evaluation: it stays due, and the resumed run begins with it.
+        if not self.is_stop_requested and self._is_evaluation_due():
             self._evaluate()
-        self._boundary = self._capture() if self._is_boundary_wanted() else None
+        self._boundary = self._capture() if self._is_boundary_needed() else None
         if self._is_save_due and self._boundary is not None:
             self._save(self._boundary)
 
@@ -88,11 +82,11 @@ class CheckpointCallback(BaseCallback):
             self._is_save_due = True
         if self._boundary is None:
             return True
-        if self.is_stop_asked:
+        if self.is_stop_requested:
             self.is_stopped = True
             self._save(self._boundary)
             return False
-        if self._is_save_due and not self._is_at_boundary():
+        if self._is_save_due and not self._ends_whole_rollout():
             self._save(self._boundary)
         return True
 
@@ -104,55 +98,58 @@ class CheckpointCallback(BaseCallback):
         if self._is_save_due:
             self._save(self._capture())
 
-    # --- how ---
+    # --- decisions ---
 
     @property
     def _learner(self) -> Learner:
         return cast(Learner, self.model)
 
-    def _is_boundary_wanted(self) -> bool:
-        if self._is_save_due or self.is_stop_asked:
+    def _is_boundary_needed(self) -> bool:
+        if self._is_save_due or self.is_stop_requested:
             return True
         learner = self._learner
         ends_at = self.num_timesteps + learner.rollout_steps * learner.n_envs
-        # One that falls due at the very end of a whole rollout is taken there.
-        is_due_within = bool(self._interval) and (
-            self._next_save <= ends_at if learner.is_rollout_short else self._next_save <= ends_at - learner.n_envs
-        )
-        # A replay buffer is too large to be copied on the off chance.
-        is_cheap = isinstance(learner, OnPolicyAlgorithm)
-        return is_due_within or (is_cheap and learner.rollout_steps >= STEPS_WORTH_A_CAPTURE)
+        # A checkpoint due at the last step of a whole rollout is saved after it instead.
+        last_needed = ends_at if learner.is_rollout_short else ends_at - learner.n_envs
+        is_due_within = bool(self._interval) and self._next_save <= last_needed
+        # Without a checkpoint due, a state is captured in case of a stop, but a replay buffer is too large for that.
+        is_cheap = not learner.has_replay_buffer
+        return is_due_within or (is_cheap and learner.rollout_steps >= MIN_STEPS_TO_CAPTURE)
 
-    def _is_at_boundary(self) -> bool:
-        """Whether the rollout is whole with this step, so that the state after its update can be saved instead.
+    def _ends_whole_rollout(self) -> bool:
+        """Whether the rollout is complete with this step, so that the state after its update can be saved instead.
 
-        One that the budget cuts short never is: a longer run would go on from that rollout's beginning.
+        Never for a rollout cut short by the step budget: a longer run would resume from before that rollout.
         """
         return not self._learner.is_rollout_short and self._steps_in_rollout >= self._learner.rollout_steps
-
-    def _save(self, snapshot: Snapshot) -> None:
-        self._is_save_due = False
-        try:
-            self._write(snapshot, self.num_timesteps)
-            self.is_saved = True
-        except OutputFileError as error:
-            self.is_saved = False
-            _log.warning("%s The run goes on without this checkpoint; those before it are whole.", error)
 
     def _is_evaluation_due(self) -> bool:
         return bool(self._evaluation_interval) and self.num_timesteps >= self._next_evaluation
 
+    # --- actions ---
+
+    def _capture(self, *, with_replay: bool = True) -> Snapshot:
+        return self._run_state.capture(self, with_replay=with_replay)
+
+    def _save(self, snapshot: Snapshot) -> None:
+        self._is_save_due = False
+        try:
+            self._writer.save_checkpoint(snapshot, self.num_timesteps)
+            self.is_saved = True
+        except OutputFileError as error:
+            self.is_saved = False
+            _log.warning("%s Training continues without this checkpoint; the earlier ones are intact.", error)
+
     def _evaluate(self) -> None:
         self._next_evaluation = (self.num_timesteps // self._evaluation_interval + 1) * self._evaluation_interval
         self._evaluated_at = self.num_timesteps
-        judgement = self._judge()
-        for output in self.logger.output_formats:  # at once: the next dump has a later step
-            output.write(dict(judgement.figures), dict.fromkeys(judgement.figures, ()), self.num_timesteps)
-        # Nothing is larger than a number that is none, and then no later model would be kept.
-        score = [-math.inf if math.isnan(value) else value for value in judgement.score]
-        if self._best is None or score > self._best:
-            self._best = score
+        found = self._evaluator.score_learner(self._learner)
+        self._writer.log_evaluation(found.figures, self.num_timesteps)
+        # Nothing compares greater than NaN: with one as the best score, no later model would be kept.
+        score = [-math.inf if math.isnan(value) else value for value in found.score]
+        if self._best_score is None or score > self._best_score:
+            self._best_score = score
             try:
-                self._keep_best()
+                self._writer.save_best(self._capture(with_replay=False))
             except OutputFileError as error:
-                _log.warning("%s The run goes on without this best model.", error)
+                _log.warning("%s Training continues without this best model.", error)

@@ -1,4 +1,4 @@
-"""How far a run is, told now and then to whoever watches."""
+"""Reports a run's progress a few times a second."""
 
 import time
 from collections.abc import Callable
@@ -11,54 +11,49 @@ INTERVAL_S = 0.25
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Where a run stands; figures that do not exist yet are None."""
+    """How far a run is; figures that do not exist yet are None."""
 
     step: int
     total: int
     steps_per_s: float
     mean_return: float | None
     best_lap_s: float | None
-    gap: float | None
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds to go at this pace."""
-        return (self.total - self.step) / self.steps_per_s if self.steps_per_s > 0.0 else None
+    gap: float | None  # of the best lap to the optimal one
 
 
 OnProgress = Callable[[TrainingProgress], None]
 
 
 class ProgressCallback(BaseCallback):
-    """Tells `on_progress` a few times a second, and at the end."""
+    """Calls `on_progress` at the start, a few times a second, and at the end."""
 
     def __init__(self, on_progress: OnProgress, total: int, optimal_lap_s: float | None) -> None:
         super().__init__()
         self._on_progress, self._total, self._optimal_lap_s = on_progress, total, optimal_lap_s
         self._best_lap_s: float | None = None
-        self._told_s = 0.0
+        self._reported_s = 0.0
 
     def _on_training_start(self) -> None:
-        self._began_s, self._began_at = time.monotonic(), self.num_timesteps
-        self._tell()
+        self._started_s, self._first_step = time.monotonic(), self.num_timesteps
+        self._report()
 
     def _on_step(self) -> bool:
-        if time.monotonic() - self._told_s >= INTERVAL_S:
-            self._tell()
+        if time.monotonic() - self._reported_s >= INTERVAL_S:
+            self._report()
         return True
 
     def _on_rollout_end(self) -> None:
-        # The racer's callback stands before this one, so its figures are in the log and not written out yet.
+        # The racer's callback comes before this one, so its figures are in the logger and not dumped yet.
         lap_s = self.logger.name_to_value.get("racer/best_lap_time_sec")
         if lap_s is not None and (self._best_lap_s is None or lap_s < self._best_lap_s):
             self._best_lap_s = float(lap_s)
 
     def _on_training_end(self) -> None:
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
-        self._told_s = time.monotonic()
-        passed_s = max(self._told_s - self._began_s, 1e-9)
+    def _report(self) -> None:
+        self._reported_s = time.monotonic()
+        elapsed_s = max(self._reported_s - self._started_s, 1e-9)
         episodes = self.model.ep_info_buffer or ()
         returns = [info["r"] for info in episodes]
         lap_s, optimal_s = self._best_lap_s, self._optimal_lap_s
@@ -66,7 +61,7 @@ class ProgressCallback(BaseCallback):
             TrainingProgress(
                 self.num_timesteps,
                 self._total,
-                (self.num_timesteps - self._began_at) / passed_s,
+                (self.num_timesteps - self._first_step) / elapsed_s,
                 sum(returns) / len(returns) if returns else None,
                 lap_s,
                 lap_s / optimal_s - 1.0 if lap_s is not None and optimal_s else None,

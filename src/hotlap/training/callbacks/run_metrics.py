@@ -1,4 +1,4 @@
-"""Feeds a run's metrics: finished episodes, steps and losses."""
+"""Passes finished episodes, steps and losses to a run's metrics."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from hotlap.training.metrics_collector import MetricsCollector
 
 
 class MetricsCallback(BaseCallback):
-    """Feeds a `MetricsCollector`: finished episodes, steps, and the loss of the last update.
+    """Passes finished episodes, steps, and the loss of the last update to a `MetricsCollector`.
 
-    The loss is `train/loss` where the algorithm has one (PPO), else the plain sum of `train/policy_loss` and
+    The loss is `train/loss` where the algorithm logs one (PPO), else the sum of `train/policy_loss` and
     `train/value_loss` (A2C), else of `train/actor_loss` and `train/critic_loss` (SAC).
     """
 
@@ -21,7 +21,7 @@ class MetricsCallback(BaseCallback):
         self.collector = collector
 
     def _on_rollout_start(self) -> None:
-        # An update's losses stand in the logger from the update to the next dump, and a rollout starts in between.
+        # The logger holds an update's losses until its next dump; a rollout starts in between.
         values = getattr(self.logger, "name_to_value", None)
         loss = find_loss(values) if isinstance(values, Mapping) else None
         if loss is not None:
@@ -43,7 +43,7 @@ _LOSSES = (("train/loss",), ("train/policy_loss", "train/value_loss"), ("train/a
 
 
 def find_loss(values: Mapping[str, Any]) -> float | None:
-    """The loss among what an algorithm logged, as `MetricsCallback` says; None where there is none."""
+    """The loss among an algorithm's logged values, as `MetricsCallback` defines it; None where there is none."""
     for names in _LOSSES:
         if all(name in values for name in names):
             return float(sum(values[name] for name in names))

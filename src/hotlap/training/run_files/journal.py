@@ -1,4 +1,4 @@
-"""A journal: lines added to a file by the thousand, and out of the process within a second."""
+"""An append-only file of records: adding one is cheap, and it is written to the file within a second."""
 
 import logging
 import os
@@ -9,23 +9,23 @@ from pathlib import Path
 from hotlap.errors import InputFileError, ModelError, OutputFileError
 
 FLUSH_INTERVAL_S = 1.0
-# Written at once: what a full disk has kept waiting may be much.
-LINES_A_WRITE = 10_000
+# Bounds the memory of one write: after a full disk, many records may be waiting.
+RECORDS_PER_WRITE = 10_000
 _log = logging.getLogger(__name__)
 
 
 class Journal:
-    """Lines for a file, gathered in memory and written by a thread of its own: adding one costs next to nothing.
+    """Collects records in memory and writes them to a file from a background thread.
 
-    The thread writes even while the caller is busy elsewhere for minutes, as in a long update of a policy. What cannot
-    be written, as on a full disk, is warned about once, waits in memory and is tried again; the file ends with a whole
-    line all the while.
+    The thread writes even while the caller is busy for minutes, as in a long policy update. If a write fails, as on a
+    full disk, the records stay in memory, one warning is logged, and the write is retried; the file always ends with a
+    complete record.
     """
 
     def __init__(self, path: Path, keep_bytes: int = 0, flush_interval_s: float = FLUSH_INTERVAL_S) -> None:
-        """Go on after the file's first `keep_bytes` bytes; what lies behind them is dropped."""
+        """Continue after the file's first `keep_bytes` bytes; the rest of the file is dropped."""
         self.path = path
-        self._lines: deque[bytes] = deque()  # its ends may be used from two threads without a lock
+        self._records: deque[bytes] = deque()  # safe to append to and pop from in two threads without a lock
         self._is_failing = False
         self._has_warned = False
         self._lock = threading.Lock()
@@ -41,17 +41,17 @@ class Journal:
         self._thread.start()
 
     def add(self, line: bytes) -> None:
-        """Take in one line, given without its end."""
+        """Add one line, given without its line end."""
         self.add_record(line + b"\n")
 
     def add_record(self, record: bytes) -> None:
-        """Take in bytes as they are; all of them get into the file, or none."""
+        """Add bytes as they are; either all of them are written to the file, or none."""
         if self._closing.is_set():
             raise self._refusal(ValueError("the journal was closed"))
-        self._lines.append(record)
+        self._records.append(record)
 
     def flush(self, *, to_disk: bool = False) -> None:
-        """Write what was gathered, and wait for the disk if asked to."""
+        """Write the collected records now; `to_disk` waits until they are on the disk."""
         if self._closing.is_set():
             return
         self._write()
@@ -62,7 +62,7 @@ class Journal:
                 self._note_failure(error)
 
     def close(self) -> None:
-        """Write what was gathered and let the file go."""
+        """Write the collected records and close the file."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -72,8 +72,8 @@ class Journal:
             self._file.close()
         except OSError as error:
             self._note_failure(error)
-        if self._lines:
-            _log.warning("%s: %d lines at its end were never written.", self.path, len(self._lines))
+        if self._records:
+            _log.warning("%s: the last %d records could not be written and are lost.", self.path, len(self._records))
 
     def _keep_flushing(self) -> None:
         while not self._closing.wait(self._interval_s):
@@ -81,18 +81,18 @@ class Journal:
 
     def _write(self) -> None:
         with self._lock:
-            while self._lines:
-                lines = [self._lines.popleft() for _ in range(min(len(self._lines), LINES_A_WRITE))]
+            while self._records:
+                records = [self._records.popleft() for _ in range(min(len(self._records), RECORDS_PER_WRITE))]
                 try:
-                    self._append(b"".join(lines))
+                    self._append(b"".join(records))
                 except OSError as error:
-                    self._lines.extendleft(reversed(lines))
+                    self._records.extendleft(reversed(records))
                     self._note_failure(error)
                     return
                 self._is_failing = False
 
     def _append(self, content: bytes) -> None:
-        """Write `content`; if not all of it finds room, the file is left as it was."""
+        """Write `content`; if not all of it can be written, the file is left unchanged."""
         rest = memoryview(content)
         try:
             while rest:
@@ -106,15 +106,15 @@ class Journal:
         self._is_failing = True
         if not self._has_warned:
             self._has_warned = True
-            _log.warning("%s Its lines wait in memory.", self._refusal(error))
+            _log.warning("%s Records stay in memory until it can be written.", self._refusal(error))
 
     def _refusal(self, error: Exception) -> OutputFileError:
         reason = getattr(error, "strerror", None) or error
-        return OutputFileError(f"{self.path}: cannot be written ({reason}). Check the folder and the room left.")
+        return OutputFileError(f"{self.path}: cannot be written ({reason}). Check the folder and the free disk space.")
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """A journal's whole lines; a last one that a crash left without its end is left out."""
+    """The complete lines of a journal; a last line without its line end, as after a crash, is left out."""
     try:
         return path.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:

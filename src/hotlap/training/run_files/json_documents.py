@@ -1,113 +1,89 @@
 """The JSON documents of a run: written whole or not at all, and read back with every key and type checked."""
 
-import dataclasses
-import json
-import math
-import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
+import msgspec
 import numpy as np
 
 from hotlap.atomic_files import write_atomically
-from hotlap.config import build, snake_case
-from hotlap.errors import ConfigError, InputFileError, ModelError
+from hotlap.errors import InputFileError, ModelError
 
 T = TypeVar("T")
+D = TypeVar("D", bound="Document")
 
 MAX_DOCUMENT_BYTES = 1 << 30
-_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+# ISO 8601 in UTC: 2026-01-02T03:04:05.678Z.
+UtcTime = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\Z")]
 
 
-def write_document(path: Path, document: Mapping[str, Any], *, indent: int | None = None) -> None:
-    """Write plain data as JSON, whole or not at all."""
-    write_atomically(path, (json.dumps(document, allow_nan=False, indent=indent) + "\n").encode())
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a document; types and keys are checked when it is read, not when it is constructed."""
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; what is no JSON, says a key twice or holds a number that is none is refused."""
+class Document(Record, frozen=True):
+    """A record with a file of its own: a JSON object whose only key is the document's title."""
+
+    title: ClassVar[str]
+    indent: ClassVar[int | None] = None  # spaces; None: everything on one line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data as the JSON file holds it."""
+        return dict(to_plain({self.title: self}))
+
+    @classmethod
+    def from_dict(cls: type[D], data: Mapping[str, Any], where: str = "document") -> D:
+        """The document in `to_dict`'s plain data."""
+        if set(data) != {cls.title}:
+            raise ModelError(
+                f"{where}: must be an object with the one key {cls.title!r}, got {', '.join(map(str, data))!r:.80}. "
+                "Is it another document?"
+            )
+        return build_record(cls, data[cls.title], where)
+
+    def save(self, path: Path | str) -> None:
+        """Write the document, whole or not at all."""
+        content = encode({self.title: self})
+        if self.indent is not None:
+            content = msgspec.json.format(content, indent=self.indent)
+        write_atomically(Path(path), content + b"\n")
+
+    @classmethod
+    def load(cls: type[D], path: Path | str) -> D:
+        """Read the document from its file."""
+        return cls.from_dict(read_json(Path(path)), str(path))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file."""
     try:
         if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise ModelError(f"{path}: larger than {MAX_DOCUMENT_BYTES} bytes; that is no document of a run.")
-        data = parse_json(path.read_bytes())
+            raise ModelError(f"{path}: larger than {MAX_DOCUMENT_BYTES} bytes; that is not a document of a run.")
+        data = msgspec.json.decode(path.read_bytes())
     except FileNotFoundError:
         raise InputFileError(f"{path}: no such file. Check the path.") from None
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}). Check the path and its permissions.") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ModelError):
-            raise
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(f"{path}: not valid JSON ({error}). Is it damaged?") from None
     if not isinstance(data, dict):
         raise ModelError(f"{path}: the top level must be an object, got {type(data).__name__}.")
     return data
 
 
-def parse_json(text: bytes) -> Any:
-    """JSON as the standard has it, or a ValueError: Python's own parser takes NaN, 1e999 and a key said twice."""
-    return json.loads(
-        text.decode("utf-8"), object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_finite_float
-    )
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)!r:.80}")
-    return found
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _finite_float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text:.40} is too large a number")
-    return number
-
-
-def open_section(document: Mapping[str, Any], title: str, where: str) -> Mapping[str, Any]:
-    """What stands under `title`, the one key that a document of its kind has."""
-    if set(document) != {title} or not isinstance(document[title], Mapping):
-        raise ModelError(
-            f"{where}: must be an object with the one key {title!r}, got {', '.join(map(str, document))!r:.80}. Is it "
-            "another document?"
-        )
-    content: Mapping[str, Any] = document[title]
-    return content
-
-
 def build_record(kind: type[T], data: Any, where: str) -> T:
-    """Dataclass `kind` from plain data: nothing missing, nothing unknown, every value of its type."""
+    """A record from plain data, with a ModelError that names the key where it does not fit."""
     try:
-        if not isinstance(data, Mapping):
-            raise ConfigError(f"{where} must be an object, got {data!r:.40}.")
-        return build(kind, data, where, snake_case)
-    except ConfigError as error:
-        raise ModelError(str(error)) from None
-    except TypeError as error:  # a key is missing, here or further in; the dataclass says which
-        raise ModelError(f"{where}: incomplete ({error}). Is it damaged, or of another version?") from None
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{where}: {error}. Is it damaged, or of another version?") from None
 
 
-def plain(value: Any, where: str = "document") -> Any:
-    """Dataclasses, numpy's scalars and tuples as JSON has them; a number that is none is None."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.bool_ | np.integer | np.floating):
-        return plain(value.item(), where)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name), where) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, f"{where}: {key}") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item, where) for item in value]
-    raise ModelError(f"{where}: {value!r:.40} is a {type(value).__name__}, which JSON has no word for. Give its name.")
+def to_plain(value: Any) -> Any:
+    """Records, mappings and sequences as JSON holds them: lists for tuples, None for NaN and infinity."""
+    return msgspec.json.decode(encode(value))
 
 
 def utc_text(unix_s: float) -> str:
@@ -115,7 +91,12 @@ def utc_text(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def check_utc(name: str, text: str) -> None:
-    """Refuse a time that is not ISO 8601 in UTC."""
-    if not _UTC.fullmatch(text):
-        raise ConfigError(f"{name} must be a time in UTC like 2026-01-02T03:04:05Z, got {text!r:.40}.")
+def _plain_number(value: Any) -> Any:
+    """What msgspec cannot encode by itself: numpy's scalars."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ModelError(f"document: {value!r:.40} is of type {type(value).__name__}, which JSON cannot hold.")
+
+
+# JSON as bytes; NaN and infinity become null. One encoder for all: making one costs more than encoding a record.
+encode = msgspec.json.Encoder(enc_hook=_plain_number).encode

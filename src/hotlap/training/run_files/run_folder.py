@@ -1,4 +1,4 @@
-"""A run's folder: what its files are called, and what may be written over."""
+"""A run's folder: the names of its files, and which of them may be overwritten."""
 
 import re
 from dataclasses import dataclass
@@ -8,16 +8,17 @@ from hotlap.atomic_files import write_atomically
 from hotlap.errors import InputFileError, OutputFileError, TrainingError
 from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.run_config import RunConfig, load_config
+from hotlap.training.run_config import ALGORITHM_NAMES, RunConfig, load_config
 
 CONFIG_NAME = "config.toml"
 TENSORBOARD_NAME = "tensorboard"
 REPORT_NAME = "report"
-# What a run leaves beside its checkpoints: the files named after it, the configuration, and drafts of a killed process.
+_EXPERIMENT = rf"(?:{'|'.join(ALGORITHM_NAMES)})_seed"
+# A run's own files besides its checkpoints: those named after it, the configuration, and drafts of a killed process.
 _OWN = re.compile(
-    r"(?:ppo|sac|a2c)_seed\d+_(?:model\.zip|best\.zip|results\.json|metrics\.jsonl?)"
+    rf"{_EXPERIMENT}\d+_(?:model\.zip|best\.zip|results\.json|metrics\.jsonl?)"
     rf"|{re.escape(CONFIG_NAME)}"
-    rf"|\.?(?:checkpoint_|{re.escape(CONFIG_NAME)}|(?:ppo|sac|a2c)_seed)[^/]*\.partial",
+    rf"|\.?(?:checkpoint_|{re.escape(CONFIG_NAME)}|{_EXPERIMENT})[^/]*\.partial",
     re.ASCII,
 )
 
@@ -46,27 +47,27 @@ class RunFolder:
 
     @property
     def chosen(self) -> Path:
-        """The model that the run is known by: the best one, or where none was kept the final one."""
+        """The model that stands for the run: the best one, or the final one if there is no best."""
         return self.best if self.best.exists() else self.model
 
     @property
     def results(self) -> Path:
-        """What the run came to; there once it is finished."""
+        """The results document; exists once the run is finished."""
         return self._named("results.json")
 
     @property
     def metrics(self) -> Path:
-        """The series of its metrics; there once it is finished."""
+        """The metrics document; exists once the run is finished."""
         return self._named("metrics.json")
 
     @property
     def journal(self) -> Path:
-        """The metrics' points as they come."""
+        """The metrics' points, appended during training."""
         return self._named("metrics.jsonl")
 
     @property
     def tensorboard(self) -> Path:
-        """Where TensorBoard's event files are."""
+        """The folder of TensorBoard's event files."""
         return self.path / TENSORBOARD_NAME
 
     def _named(self, ending: str) -> Path:
@@ -74,16 +75,16 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run has completed."""
         return self.results.is_file()
 
     def write_config(self, config: RunConfig) -> None:
-        """Keep the resolved configuration, whole or not at all."""
+        """Save the resolved configuration, whole or not at all."""
         write_atomically(self.config, config.to_toml().encode())
 
 
 def create_run(config: RunConfig, name: str | None, overwrite: bool) -> RunFolder:
-    """A folder for a new run; one that holds a run already is refused, or emptied of it."""
+    """The folder of a new run; an existing run in it is refused, or deleted with `overwrite`."""
     path = folder_of(name or config.experiment_id)
     try:
         if path.exists() and not path.is_dir():
@@ -91,8 +92,8 @@ def create_run(config: RunConfig, name: str | None, overwrite: bool) -> RunFolde
         left = _files_of(path)
         if left and not overwrite:
             raise TrainingError(
-                f"{path}: holds a run already. Go on with it (`hotlap resume {path}`), name the new one (--run-name), "
-                "or replace it (--overwrite)."
+                f"{path}: holds a run already. Resume it (`hotlap resume {path}`), choose another --run-name, or "
+                "replace it with --overwrite."
             )
         for file in left:
             file.unlink(missing_ok=True)
@@ -107,7 +108,7 @@ def create_run(config: RunConfig, name: str | None, overwrite: bool) -> RunFolde
 
 
 def open_run(run: str) -> tuple[RunFolder, RunConfig]:
-    """A run that is there, by its folder or its name, and its configuration."""
+    """An existing run, given its folder or name, and its configuration."""
     path = Path(run) if is_there(Path(run) / CONFIG_NAME) else folder_of(run)
     if not is_there(path / CONFIG_NAME):
         raise InputFileError(
@@ -118,16 +119,16 @@ def open_run(run: str) -> tuple[RunFolder, RunConfig]:
 
 
 def folder_of(name: str) -> Path:
-    """Where a run of this name lies; a name with a slash in it is a path."""
+    """The folder of a run of this name; a name with a slash is a path."""
     if "/" in name or "\\" in name:
         return Path(name)
     if name in ("", ".", ".."):
-        raise TrainingError(f"{name!r} is no name for a run. Use letters and digits, or a path with a slash in it.")
+        raise TrainingError(f"{name!r} is not a valid name for a run. Use letters and digits, or a path with a slash.")
     return EXPERIMENTS / name
 
 
 def _files_of(path: Path) -> list[Path]:
-    """A run's own files in a folder and nothing else."""
+    """The files in a folder that belong to a run."""
     if not path.is_dir():
         return []
     found = [file for file in sorted(path.iterdir()) if _OWN.fullmatch(file.name)]

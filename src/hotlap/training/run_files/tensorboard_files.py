@@ -1,4 +1,4 @@
-"""TensorBoard's event files: written so that neither a crash nor a full disk damages them, and cut back on resume."""
+"""TensorBoard's event files: not damaged by a crash or a full disk, and truncated to the checkpoint on resume."""
 
 import os
 import platform
@@ -20,16 +20,16 @@ from hotlap.errors import OutputFileError
 from hotlap.training.run_files.journal import Journal
 
 FILE_VERSION = "brain.Event:2"
-# A record is its length (8 bytes), a checksum of that (4), the content, and a checksum of the content (4).
+# A record: content length (8 bytes), its checksum (4), the content, its checksum (4).
 _HEAD = struct.Struct("<QI")
 _TAIL_BYTES = 4
 
 
 class EventWriter(KVWriter):
-    """The figures of a run, for stable-baselines3's logger, in an event file of their own.
+    """Writes the values of stable-baselines3's logger to a new event file.
 
-    The library's own writer raises on a full disk and leaves half a record behind, after which TensorBoard reads
-    nothing more of the file.
+    Hand-made because TensorBoard's own writer raises on a full disk and leaves half a record behind; TensorBoard then
+    ignores the rest of the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,15 +38,17 @@ class EventWriter(KVWriter):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputFileError(f"{folder}: cannot be made ({error.strerror}). Choose another --run-name.") from None
+            raise OutputFileError(
+                f"{folder}: cannot be created ({error.strerror}). Choose another --run-name."
+            ) from None
         self._journal = Journal(folder / name)
-        self._records = RecordWriter(_Sink(self._journal))
+        self._records = RecordWriter(_JournalFile(self._journal))
         self._add(Event(wall_time=began_s, file_version=FILE_VERSION))
 
     def write(
         self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...] | None], step: int = 0
     ) -> None:
-        """Take in the numbers among the figures of a step; others have no place in these files."""
+        """Add the numbers logged at a step; values that are not numbers are skipped."""
         summary = Summary()
         for name, value in sorted(key_values.items()):
             is_number = isinstance(value, int | float | np.number)
@@ -55,19 +57,19 @@ class EventWriter(KVWriter):
         self._add(Event(wall_time=time.time(), step=step, summary=summary))
 
     def flush(self, *, to_disk: bool = False) -> None:
-        """Write what was taken in, and wait for the disk if asked to."""
+        """Write the collected events now; `to_disk` waits until they are on the disk."""
         self._journal.flush(to_disk=to_disk)
 
     def close(self) -> None:
-        """Write what is left and let the file go."""
+        """Write the remaining events and close the file."""
         self._journal.close()
 
     def _add(self, event: Any) -> None:
         self._records.write(event.SerializeToString())
 
 
-class _Sink:
-    """What TensorBoard's framing writes into: a record a call."""
+class _JournalFile:
+    """The file object that TensorBoard's `RecordWriter` writes to, one record per call."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -77,7 +79,7 @@ class _Sink:
 
 
 def drop_events_after(folder: Path, step: int) -> None:
-    """Remove what was logged past `step`; a record torn by a crash goes with it."""
+    """Remove the events after `step`, and incomplete records left by a crash."""
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("events.out.tfevents.*")):
@@ -92,14 +94,14 @@ def drop_events_after(folder: Path, step: int) -> None:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
             raise OutputFileError(
-                f"{path}: cannot be cut back to step {step} ({error.strerror}). Check the folder and the room left."
+                f"{path}: cannot be truncated to step {step} ({error.strerror}). Check the folder and the disk."
             ) from None
 
 
 def _records_until(content: bytes, step: int) -> Iterator[bytes]:
-    """The whole records of a file, in order, whose step is not past `step`."""
+    """The complete records of a file up to `step`, in order."""
     for record in _records(content):
-        with suppress(DecodeError):  # damaged: dropped, whatever its step was
+        with suppress(DecodeError):  # a damaged record is dropped
             if Event.FromString(record[_HEAD.size : -_TAIL_BYTES]).step <= step:
                 yield record
 
@@ -109,7 +111,7 @@ def _records(content: bytes) -> Iterator[bytes]:
     while place + _HEAD.size <= len(content):
         length, _ = _HEAD.unpack_from(content, place)
         end = place + _HEAD.size + length + _TAIL_BYTES
-        # No event is empty: zeros are what a power cut leaves where content was to come.
+        # No event is empty; a power cut can leave zeros where content was expected.
         if length == 0 or end > len(content):
             return
         yield content[place:end]

@@ -1,4 +1,4 @@
-"""The state of every random generator that a run draws from."""
+"""The state of every random generator a run draws from."""
 
 import random
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from hotlap.training.state.state_tree import Tree
 
 
 def capture_rng(model: BaseAlgorithm) -> Tree:
-    """The state of every generator that a learner draws from."""
-    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (the library draws from it)
+    """The state of the process's generators and of the one that samples actions."""
+    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (stable-baselines3 uses it)
     version, numbers, gauss = random.getstate()
     found = {
         "numpy": [kind, np.asarray(keys), position, has_gauss, cached],
@@ -28,7 +28,7 @@ def capture_rng(model: BaseAlgorithm) -> Tree:
 
 
 def restore_rng(model: BaseAlgorithm, saved: Tree) -> None:
-    """Put every generator back into the state that `capture_rng` saw."""
+    """Restore what `capture_rng` returned."""
     kind, keys, position, has_gauss, cached = saved["numpy"]
     np.random.set_state((kind, keys, int(position), int(has_gauss), float(cached)))  # noqa: NPY002
     version, numbers, gauss = saved["python"]
@@ -40,7 +40,7 @@ def restore_rng(model: BaseAlgorithm, saved: Tree) -> None:
 
 
 def encode_generator(generator: Any) -> dict[str, Any] | None:
-    """The state of a NumPy generator as plain JSON, its integers (PCG64's have 128 bits) as decimal text."""
+    """The state of a NumPy generator as plain JSON; integers become decimal text, since PCG64's have 128 bits."""
     if not isinstance(generator, np.random.Generator):
         return None
     encoded: dict[str, Any] = _to_text(generator.bit_generator.state)
@@ -48,11 +48,11 @@ def encode_generator(generator: Any) -> dict[str, Any] | None:
 
 
 def decode_generator(encoded: Any, generator: Any) -> None:
-    """Put a generator in the state that `encode_generator` saw."""
+    """Restore a generator to what `encode_generator` returned."""
     try:
         generator.bit_generator.state = _from_text(encoded)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
-        raise StateError(f"state: not the state of this kind of random generator ({one_line(error)}).") from None
+        raise StateError(f"state: does not fit this kind of random generator ({one_line(error)}).") from None
 
 
 def _to_text(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Nested state as a file can hold it: plain JSON data on one side, named arrays on the other."""
+"""Splits nested state into plain JSON data and named arrays, the two things a checkpoint file holds."""
 
 import math
 from collections.abc import Mapping
@@ -11,45 +11,45 @@ from numpy.typing import NDArray
 from hotlap.errors import StateError
 
 Tree = Any  # dicts with string keys, lists, arrays, tensors, strings, numbers, None
-# Stand in the plain part where an array was, or a number that JSON does not have.
+# Placeholders in the plain part for an array, and for a NaN or infinity.
 ARRAY_KEY = "@array"
 FLOAT_KEY = "@float"
 _RESERVED = ({ARRAY_KEY}, {FLOAT_KEY})
 
 
 def split_tree(tree: Tree) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """The plain part, and the arrays by their place in the tree (`optimizer/state/0/exp_avg`)."""
+    """The plain part, and the arrays by their path in the tree (`optimizers/policy/state/0/exp_avg`)."""
     arrays: dict[str, NDArray[Any]] = {}
     return _split(tree, "", arrays), arrays
 
 
-def _split(node: Tree, place: str, arrays: dict[str, NDArray[Any]]) -> Any:
+def _split(node: Tree, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(node, torch.Tensor):
         node = node.detach().cpu().numpy()
     if isinstance(node, np.ndarray):
-        # A key may have a slash in it, and then two places may read the same.
-        while place in arrays:
-            place += "'"
-        # A copy: what is captured must not change while training goes on.
-        arrays[place] = node.copy()
-        return {ARRAY_KEY: place}
+        # A key may contain a slash, so two paths may read the same.
+        while path in arrays:
+            path += "'"
+        # A copy: a captured state must not change while training continues.
+        arrays[path] = node.copy()
+        return {ARRAY_KEY: path}
     if isinstance(node, np.generic):
         node = node.item()
     if isinstance(node, float) and not math.isfinite(node):
         return {FLOAT_KEY: str(node)}
     if isinstance(node, Mapping):
         if set(node) in _RESERVED:
-            raise StateError(f"state: {place} has the one key {next(iter(node))!r}, which checkpoints use themselves.")
-        return {str(key): _split(value, f"{place}/{key}" if place else str(key), arrays) for key, value in node.items()}
+            raise StateError(f"state: {path} has the only key {next(iter(node))!r}, which is reserved. Rename it.")
+        return {str(key): _split(value, f"{path}/{key}" if path else str(key), arrays) for key, value in node.items()}
     if isinstance(node, list | tuple):
-        return [_split(value, f"{place}/{index}" if place else str(index), arrays) for index, value in enumerate(node)]
+        return [_split(value, f"{path}/{index}" if path else str(index), arrays) for index, value in enumerate(node)]
     if node is None or isinstance(node, bool | int | float | str):
         return node
-    raise StateError(f"state: {place} is of type {type(node).__name__}, which no checkpoint can hold.")
+    raise StateError(f"state: {path} is of type {type(node).__name__}; a checkpoint cannot hold that.")
 
 
 def join_tree(plain: Any, arrays: Mapping[str, NDArray[Any]]) -> Tree:
-    """The tree whose parts these are; arrays stay arrays."""
+    """The tree that `split_tree` took apart; tensors come back as arrays."""
     if isinstance(plain, Mapping):
         if set(plain) == {ARRAY_KEY}:
             name = plain[ARRAY_KEY]

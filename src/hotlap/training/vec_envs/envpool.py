@@ -1,39 +1,36 @@
-"""EnvPool's compiled environments as stable-baselines3's VecEnv.
+"""EnvPool's compiled environments as a VecEnv of stable-baselines3.
 
-Its LunarLander-v3 steps several times as fast as Gymnasium's. The price: its worlds cannot be saved, since neither
-their physics nor their generators can be read or set; a run over them cannot be resumed bit for bit.
+Its LunarLander-v3 steps several times as fast as Gymnasium's. Its environments cannot be saved, because neither their
+physics nor their generators can be read or set: a run over them does not resume bit-identically.
 """
 
 import difflib
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env.base_vec_env import VecEnv, VecEnvIndices, VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from hotlap.errors import ActionError, ConfigError, TrainingError, one_line
+from hotlap.training.vec_envs.base import BatchStep, BatchVecEnv
 
-NO_LIMIT = 2**31 - 1  # steps; EnvPool's way to say that an episode may last for ever
+NO_LIMIT = 2**31 - 1  # EnvPool's max_episode_steps for episodes without a time limit
 
-# Arguments of EnvPool's that are the run's business, or would let environments answer out of turn.
+# Arguments of EnvPool that the run's configuration decides, or that would make environments answer out of order.
 RESERVED = {"num_envs", "num_threads", "seed", "env_seed", "batch_size"}
 
 
-class EnvPoolVecEnv(VecEnv):
+class EnvPoolVecEnv(BatchVecEnv):
     """`num_envs` environments stepped by EnvPool's `num_threads` threads; environment i is seeded `seed + i`.
 
-    Infos are empty but where an episode ended: there they hold `terminal_observation`, `TimeLimit.truncated` and
-    `episode`, as SB3's DummyVecEnv and Monitor would say them.
+    Infos are empty except where an episode ended.
 
-    EnvPool by itself goes on to the next episode one step late, with an action that counts for nothing; here the first
-    observation is fetched at once. EnvPool also calls an episode truncated that really ended in its last allowed step;
-    here the pool is given one step more, and the limit is kept by us.
+    EnvPool itself begins the next episode one step late, with a step that ignores its action; here the first
+    observation is fetched at once. EnvPool also reports a truncation if an episode terminates on the last allowed step;
+    here the pool is given one step more, and this class applies the time limit.
     """
 
     def __init__(
@@ -43,7 +40,7 @@ class EnvPoolVecEnv(VecEnv):
             raise ConfigError(f"num_envs and num_threads must be 1 or more, got {num_envs} and {num_threads}.")
         env_args = env_args or {}
         for key in RESERVED & set(env_args):
-            raise ConfigError(f"env_args: {key} is not the environment's to set. Leave it out.")
+            raise ConfigError(f"env_args: {key} is set by the run's configuration. Leave it out.")
         self.env_id = env_id
         self._arguments = {**env_args, "num_envs": num_envs, "num_threads": num_threads}
         spec = _make_spec(env_id, self._arguments)
@@ -54,86 +51,52 @@ class EnvPoolVecEnv(VecEnv):
         super().__init__(num_envs, *_checked_spaces(env_id, spec))
         self.action_space.seed(seed)
         self._pool: Any = None
-        self._actions: NDArray[Any] | None = None
-        self._returns = np.zeros(num_envs)
-        self._begin_s = time.time()
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Give environment i the seed `seed + i` (none: one from the system) at the next reset, in a pool made anew."""
+        """Seed environment i with `seed + i` at the next reset, which makes a new pool; None draws a random seed."""
         return super().seed(int(np.random.default_rng().integers(2**31)) if seed is None else seed)
 
     def reset(self) -> NDArray[Any]:
-        """Begin an episode everywhere; where seeds are pending, with those."""
+        """Begin an episode in every environment, with the pending seeds if there are any."""
         if any(self._options):
             raise ConfigError(
                 f"{self.env_id}: EnvPool's environments take no reset options, got {self._options!r:.60}."
             )
         if self._seeds[0] is not None:
             self._pool = _make_pool(self.env_id, [seed for seed in self._seeds if seed is not None], self._arguments)
-            self._reset_seeds()
         elif self._pool is None:
-            raise TrainingError("reset() of a closed environment.")
-        self._returns[:] = 0.0
+            raise TrainingError("reset() of a closed environment: call seed() first, or make a new one.")
+        self._begin_episodes()
         obs, _ = self._pool.reset()
         return np.array(obs)
 
-    def step_async(self, actions: NDArray[Any]) -> None:
-        """Take the actions; a wrong shape, a choice that does not exist or a value that is not finite is refused."""
-        if self._pool is None:
-            raise gym.error.ResetNeeded("step() before reset(): call reset() first.")
-        self._actions = self._as_actions(actions)
-
-    def step_wait(self) -> VecEnvStepReturn:
-        """The step's results; where an episode ended, the observation is the next one's first."""
-        obs, rewards, terminated, truncated, about = self._pool.step(self._actions)
-        obs, rewards = np.array(obs), rewards.astype(np.float32)
-        lengths = about["elapsed_step"]
-        dones = terminated | truncated
+    def _step_batch(self, actions: NDArray[Any]) -> BatchStep:
+        obs, rewards, terminated, truncated, about = self._pool.step(actions)
+        obs = np.array(obs)
         if self.max_episode_steps is not None:
-            dones |= lengths >= self.max_episode_steps
-        self._returns += rewards
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        ended = np.flatnonzero(dones)
+            truncated = truncated | (about["elapsed_step"] >= self.max_episode_steps)
+        ended = np.flatnonzero(terminated | truncated)
+        final_obs = list(obs[ended])
         if ended.size:
-            seconds = round(time.time() - self._begin_s, 6)
-            for i in ended:
-                infos[i] = {
-                    "TimeLimit.truncated": not terminated[i],
-                    "terminal_observation": obs[i].copy(),
-                    "episode": {"r": round(float(self._returns[i]), 6), "l": int(lengths[i]), "t": seconds},
-                }
-            first, about = self._pool.reset(ended)
-            obs[about["env_id"]] = first
-            self._returns[ended] = 0.0
-        return obs, rewards, dones, infos
+            first_obs, about = self._pool.reset(ended)
+            obs[about["env_id"]] = first_obs
+        return BatchStep(obs, rewards.astype(np.float32), terminated, truncated, {}, final_obs)
 
     def close(self) -> None:
-        """Let the pool and its threads go."""
-        self._pool = None
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """An attribute of this object, once for each environment: they have none of their own."""
-        if attr_name == "render_mode":
-            return [None for _ in self._get_indices(indices)]
-        return [getattr(self, attr_name) for _ in self._get_indices(indices)]
+        """Release the pool and its threads."""
+        self._pool, self._is_reset = None, False
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Refused: EnvPool's environments have no attributes."""
-        raise ConfigError(f"{self.env_id}: EnvPool's environments have no attributes to set, asked for {attr_name!r}.")
+        """Raises ConfigError: EnvPool's environments have no attributes."""
+        raise ConfigError(f"{self.env_id}: EnvPool's environments have no attributes to set, got {attr_name!r}.")
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
-        """Refused: EnvPool's environments have no methods."""
-        raise ConfigError(f"{self.env_id}: EnvPool's environments have no methods to call, asked for {method_name!r}.")
+        """Raises ConfigError: EnvPool's environments have no methods."""
+        raise ConfigError(f"{self.env_id}: EnvPool's environments have no methods to call, got {method_name!r}.")
 
-    def env_is_wrapped(
-        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
-    ) -> list[bool]:
-        """True for SB3's Monitor, since infos say what it would say."""
-        return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
-
-    def _as_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Checked: compiled code would read whatever lies beyond an array that is too short."""
+    def _check_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
+        # Compiled code would read past the end of an array that is too short.
         space = self.action_space
         actions = np.asarray(actions)
         shape = (self.num_envs, *(space.shape or ()))
@@ -159,7 +122,7 @@ def _import_envpool() -> Any:
 
 
 def _make_spec(env_id: str, arguments: Mapping[str, Any]) -> Any:
-    """EnvPool's description of an environment: its configuration and spaces."""
+    """EnvPool's specification of an environment: its configuration and spaces."""
     envpool = _import_envpool()
     known = envpool.list_all_envs()
     if env_id not in known:
@@ -168,45 +131,45 @@ def _make_spec(env_id: str, arguments: Mapping[str, Any]) -> Any:
         raise ConfigError(f"environment {env_id!r:.80} is not among EnvPool's. {hint}")
     try:
         return envpool.make_spec(env_id, **arguments)
-    # EnvPool checks arguments with assertions and in compiled code; each family of environments in its own way.
+    # EnvPool checks arguments with assertions and in compiled code, so any exception may come.
     except Exception as error:
         raise ConfigError(
-            f"environment {env_id!r:.80}: EnvPool refuses {dict(arguments)!r:.80} ({one_line(error)})."
+            f"environment {env_id!r:.80}: EnvPool refuses {dict(arguments)!r:.80} ({one_line(error)}). Check env_args."
         ) from error
 
 
 def _make_pool(env_id: str, seeds: Sequence[int], arguments: Mapping[str, Any]) -> Any:
-    # EnvPool's seeds are signed numbers of 32 bits.
+    # EnvPool's seeds are signed 32-bit integers.
     folded = [(seed + 2**31) % 2**32 - 2**31 for seed in seeds]
     pool = _import_envpool().make_gymnasium(env_id, seed=folded, **arguments)
-    _spaces_of(pool, "")
+    _spaces_of(pool, "")  # makes the pool's spaces while their warning is suppressed
     return pool
 
 
 def _spaces_of(source: Any, prefix: str) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-    """Observation and action space of a pool or a spec, which make them when first asked."""
+    """Observation and action space of a pool or a spec; they are made on first access."""
     with warnings.catch_warnings():
-        # About bounds that EnvPool writes as float64 and nobody reads: not the user's business.
+        # EnvPool writes the bounds as float64; the user cannot do anything about it.
         warnings.filterwarnings("ignore", ".*precision lowered by casting", UserWarning)
         return getattr(source, f"{prefix}observation_space"), getattr(source, f"{prefix}action_space")
 
 
 def _checked_spaces(env_id: str, spec: Any) -> tuple[spaces.Box, spaces.Box | spaces.Discrete]:
-    """Observation and action space, if they are of the kinds that this adapter takes."""
-    seen, taken = _spaces_of(spec, "gymnasium_")
-    if not isinstance(seen, spaces.Box) or spec.config.max_num_players != 1:
+    """Observation and action space; ConfigError if this adapter does not support them."""
+    observations, actions = _spaces_of(spec, "gymnasium_")
+    if not isinstance(observations, spaces.Box) or spec.config.max_num_players != 1:
         raise ConfigError(
-            f"environment {env_id!r:.80}: over EnvPool observations must be one player's Box, got {seen!s:.60}."
+            f"environment {env_id!r:.80}: with EnvPool observations must be one player's Box, got {observations!s:.60}."
         )
-    if not isinstance(taken, spaces.Box | spaces.Discrete):
+    if not isinstance(actions, spaces.Box | spaces.Discrete):
         raise ConfigError(
-            f"environment {env_id!r:.80}: over EnvPool actions must be Box or Discrete, got {taken!s:.60}."
+            f"environment {env_id!r:.80}: with EnvPool actions must be Box or Discrete, got {actions!s:.60}."
         )
-    return _with_true_bounds(seen), taken
+    return _with_true_bounds(observations), actions
 
 
 def _with_true_bounds(space: spaces.Box) -> spaces.Box:
-    """EnvPool says "unbounded" with the smallest positive and the largest number."""
+    """The space with infinite bounds where EnvPool writes the smallest positive and the largest number."""
     low, high = space.low.copy(), space.high.copy()
     if low.dtype.kind != "f":
         return space

@@ -1,4 +1,4 @@
-"""The environments of a run: our cars here or behind a bridge, any Gymnasium environment, or EnvPool's."""
+"""Makes the environments of a run: our cars, cars behind a bridge, any Gymnasium environment, or EnvPool's."""
 
 import logging
 from dataclasses import replace
@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import StateError, TrainingError
 from hotlap.sim.batch_cpu import default_threads
+from hotlap.training.algorithms.registry import LEARNERS
 from hotlap.training.run_config import RacerOptions, RunConfig
 from hotlap.training.state.state_tree import Tree
 from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
@@ -19,51 +20,53 @@ from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
 
 _log = logging.getLogger(__name__)
 
+_RESTART = "Their episodes restart: the resumed run will not be bit-identical."
+
 
 class TrainingEnvs:
-    """A run's environments; `env` is what the learner sees, normalizer included."""
+    """A run's environments; `env` is what the learner uses, including the normalizer."""
 
     def __init__(self, config: RunConfig) -> None:
-        self._bare = _make_bare(config)
-        self.env: VecEnv = self._bare
+        self._base_env = _make_base_env(config)
+        self.env: VecEnv = self._base_env
         try:
-            _check_spaces(config, self._bare)
+            _check_spaces(config, self._base_env)
             if config.normalize.is_on:
-                self.env = _normalized(config, self._bare)
+                self.env = _normalized(config, self._base_env)
         except BaseException:
-            self._bare.close()
+            self._base_env.close()
             raise
 
     def capture(self) -> Tree:
-        """What the environments need to go on; None where they cannot be captured."""
-        if isinstance(self._bare, RacerVecEnv):
-            return self._bare.get_state()
-        if isinstance(self._bare, EnvPoolVecEnv | GymVectorVecEnv):
+        """The state of the environments; None if they cannot be saved."""
+        if isinstance(self._base_env, RacerVecEnv):
+            return self._base_env.get_state()
+        if isinstance(self._base_env, EnvPoolVecEnv | GymVectorVecEnv):
             return None
-        return capture_envs(self._bare)
+        return capture_envs(self._base_env)
 
     def restore(self, saved: Tree) -> bool:
-        """Put the environments back; False where their episodes have to start anew, which is then said aloud."""
+        """Restore the environments; False, with a warning, if their episodes have to restart."""
         if saved is None:
-            _log.warning("These worlds cannot be saved: their episodes start anew, and the run comes to other bits.")
+            _log.warning("These environments cannot be saved. %s", _RESTART)
             return False
         try:
-            if isinstance(self._bare, RacerVecEnv):
-                self._bare.set_state(saved)
+            if isinstance(self._base_env, RacerVecEnv):
+                self._base_env.set_state(saved)
             else:
-                restore_envs(self._bare, saved)
+                restore_envs(self._base_env, saved)
         except StateError as error:
-            _log.warning("%s The episodes start anew, and the run comes to other bits.", error)
+            _log.warning("%s %s", error, _RESTART)
             return False
         return True
 
     def close(self) -> None:
-        """Let the environments go."""
+        """Close the environments."""
         self.env.close()
 
 
 def make_cars(racer: RacerOptions, num_cars: int) -> RacerVecEnv:
-    """Our cars in this process, seen and steered as a run's settings have it."""
+    """Our cars in this process, with the track, observations and action repeat of a run."""
     return RacerVecEnv(
         num_cars,
         racer.track,
@@ -75,9 +78,9 @@ def make_cars(racer: RacerOptions, num_cars: int) -> RacerVecEnv:
 
 
 def in_process(config: RunConfig) -> RunConfig:
-    """The run as it would be with cars behind a bridge brought into this process; any other is as it was.
+    """The configuration with cars behind a bridge replaced by cars in this process; any other stays the same.
 
-    The cars are the same to the bit, so models are judged here, and are good for cars anywhere.
+    Both kinds of cars are bit-identical, so models are evaluated here and drive either.
     """
     if config.env != REMOTE_RACER_ID:
         return config
@@ -86,7 +89,7 @@ def in_process(config: RunConfig) -> RunConfig:
     return replace(config, env=RACER_ID, env_args={}, racer=racer)
 
 
-def _make_bare(config: RunConfig) -> VecEnv:
+def _make_base_env(config: RunConfig) -> VecEnv:
     if config.is_racer:
         return make_cars(config.racer, config.num_envs)
     if config.env == REMOTE_RACER_ID:
@@ -105,7 +108,9 @@ def _make_remote_cars(config: RunConfig) -> GymVectorVecEnv:
             **config.env_args,
         )
     except TypeError as error:
-        raise TrainingError(f"{config.env}: cannot be made with {dict(config.env_args)!r:.80} ({error}).") from None
+        raise TrainingError(
+            f"{config.env}: cannot be made with {dict(config.env_args)!r:.80} ({error}). Check env_args."
+        ) from None
     return GymVectorVecEnv(cars)
 
 
@@ -121,9 +126,14 @@ def _normalized(config: RunConfig, env: VecEnv) -> VecNormalize:
 
 
 def _check_spaces(config: RunConfig, env: VecEnv) -> None:
-    """Before the learning library asserts on them."""
+    """Raise TrainingError for spaces that the algorithm or the normalizer cannot use."""
     actions = env.action_space
-    if config.algo == "sac" and not isinstance(actions, spaces.Box):
-        raise TrainingError(f"SAC needs continuous actions; those of {config.env} are {actions}. Use PPO or A2C.")
+    if LEARNERS[config.algo].needs_continuous_actions and not isinstance(actions, spaces.Box):
+        raise TrainingError(
+            f"{config.algo.upper()} needs continuous actions; those of {config.env} are {actions}. Use PPO or A2C."
+        )
     if config.normalize.obs and not isinstance(env.observation_space, spaces.Box):
-        raise TrainingError(f"{config.env}: its observations, {env.observation_space!s:.80}, cannot be normalized.")
+        raise TrainingError(
+            f"{config.env}: its observations, {env.observation_space!s:.80}, cannot be normalized. "
+            f"Set normalize.obs to false."
+        )

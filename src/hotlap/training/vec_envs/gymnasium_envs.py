@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as stable-baselines3's VecEnv; its worlds saved in mid-episode and rebuilt by replay."""
+"""Any Gymnasium environment as a VecEnv of stable-baselines3, whose running episodes can be saved and replayed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ from hotlap.training.vec_envs.replayable_env import ReplayableEnv, plain_options
 
 
 def make_gymnasium_envs(env_id: str, num_envs: int, seed: int, env_args: Mapping[str, Any]) -> DummyVecEnv:
-    """`num_envs` environments one after another in this process; environment i is seeded `seed + i` at its first reset.
+    """`num_envs` environments stepped in turn in this process; environment i is seeded `seed + i` at its first reset.
 
-    Each is `gymnasium.make(env_id, **env_args)` that can be replayed, inside SB3's `Monitor`.
+    Each is `gymnasium.make(env_id, **env_args)` in a `ReplayableEnv` in a `Monitor`.
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs must be 1 or more, got {num_envs}.")
@@ -34,36 +34,37 @@ def make_gymnasium_envs(env_id: str, num_envs: int, seed: int, env_args: Mapping
 
 
 def capture_envs(venv: VecEnv) -> dict[str, Any]:
-    """Everything that worlds of `make_gymnasium_envs` need to go on bit for bit: nested arrays and plain JSON.
+    """The state of environments of `make_gymnasium_envs`, for a bit-identical continuation: arrays and plain JSON.
 
-    `venv` may be wrapped (VecNormalize and the like), but the wrappers' own state is not in here. Of SB3's Monitor the
-    running episode is kept, not the list of those that ended.
+    `venv` may be wrapped (in VecNormalize, for example); the state of the wrappers is not included. Of the Monitor only
+    the running episode is included, not the list of finished ones.
     """
-    worlds = _worlds(venv)
+    envs = _dummy_vec_env(venv)
     return {
-        "environment": _name(worlds),
-        "num_envs": worlds.num_envs,
-        "seeds": list(worlds._seeds),  # for the next reset, as are the options
-        "options": plain_options(worlds._options),
-        "worlds": [_capture_one(monitor) for monitor in worlds.envs],
+        "environment": _name(envs),
+        "num_envs": envs.num_envs,
+        "seeds": list(envs._seeds),  # pending for the next reset, like the options
+        "options": plain_options(envs._options),
+        "envs": [_capture_one(monitor) for monitor in envs.envs],
     }
 
 
 def restore_envs(venv: VecEnv, state: Mapping[str, Any]) -> None:
-    """Put worlds where `capture_envs` found others of the same kind, by playing their episodes again up to there.
+    """Restore a state of `capture_envs` by replaying the episodes up to where they were saved.
 
-    An environment that does not come out where it was raises `StateError`; the worlds are then good for nothing but a
-    reset.
+    If a replay does not reproduce the saved state, `StateError` is raised and the environments must be reset.
     """
-    worlds = _worlds(venv)
-    for key, here in (("environment", _name(worlds)), ("num_envs", worlds.num_envs)):
+    envs = _dummy_vec_env(venv)
+    for key, here in (("environment", _name(envs)), ("num_envs", envs.num_envs)):
         if state.get(key) != here:
-            raise StateError(f"state: {key} is {state.get(key)!r:.60} there and {here!r:.60} here; they must agree.")
+            raise StateError(
+                f"state: {key} must be {here!r:.60}, got {state.get(key)!r:.60}. It was saved by another run."
+            )
     try:
-        for index, monitor in enumerate(worlds.envs):
-            _restore_one(worlds, index, monitor, state["worlds"][index])
-        # A fresh VecEnv has seeds waiting for its first reset; here that reset may have been.
-        worlds._seeds, worlds._options = list(state["seeds"]), list(state["options"])
+        for index, monitor in enumerate(envs.envs):
+            _restore_one(envs, index, monitor, state["envs"][index])
+        # A new VecEnv has seeds pending for its first reset; the saved one may have used them.
+        envs._seeds, envs._options = list(state["seeds"]), list(state["options"])
     except (KeyError, IndexError) as error:
         raise StateError(f"state: {error!s:.60} is missing. Save it again with capture_envs().") from None
 
@@ -72,37 +73,37 @@ def _capture_one(monitor: Any) -> dict[str, Any]:
     return {
         **_replayable(monitor).get_state(),
         "total_steps": monitor.total_steps,
-        "action_chance": encode_generator(monitor.action_space.np_random),
+        "action_rng": encode_generator(monitor.action_space.np_random),
     }
 
 
-def _restore_one(worlds: DummyVecEnv, index: int, monitor: Any, state: Mapping[str, Any]) -> None:
+def _restore_one(envs: DummyVecEnv, index: int, monitor: Any, state: Mapping[str, Any]) -> None:
     env = _replayable(monitor)
-    # The Monitor adds up its own list of rewards when the episode ends.
+    # Monitor sums its own list of rewards when the episode ends.
     monitor.rewards = env.set_state(state)
     monitor.needs_reset = not env.has_begun
     monitor.total_steps = state["total_steps"]
-    decode_generator(state["action_chance"], monitor.action_space.np_random)
+    decode_generator(state["action_rng"], monitor.action_space.np_random)
     if env.has_begun:
-        worlds.reset_infos[index] = env.reset_info
-        # The other buffers are written by a step before anyone reads them.
-        worlds._save_obs(index, env.last_observation)
+        envs.reset_infos[index] = env.reset_info
+        # The other buffers are written by the next step before they are read.
+        envs._save_obs(index, env.last_observation)
 
 
-def _worlds(venv: VecEnv) -> DummyVecEnv:
-    worlds = venv.unwrapped
-    if not isinstance(worlds, DummyVecEnv):
-        raise StateError(f"worlds of type {type(worlds).__name__} cannot be saved here; use make_gymnasium_envs.")
-    return worlds
+def _dummy_vec_env(venv: VecEnv) -> DummyVecEnv:
+    envs = venv.unwrapped
+    if not isinstance(envs, DummyVecEnv):
+        raise StateError(f"a {type(envs).__name__} cannot be saved here; use make_gymnasium_envs.")
+    return envs
 
 
 def _replayable(monitor: gym.Env[Any, Any]) -> ReplayableEnv:
     env = monitor.env if isinstance(monitor, Monitor) else monitor
     if not isinstance(env, ReplayableEnv):
-        raise StateError(f"environment {env!s:.60} keeps no record of its episode; use make_gymnasium_envs.")
+        raise StateError(f"environment {env!s:.60} does not record its episode; use make_gymnasium_envs.")
     return env
 
 
-def _name(worlds: DummyVecEnv) -> str | None:
-    spec = worlds.envs[0].spec
+def _name(envs: DummyVecEnv) -> str | None:
+    spec = envs.envs[0].spec
     return spec.id if spec else None

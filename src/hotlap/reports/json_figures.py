@@ -1,0 +1,54 @@
+"""The figures of a report as plain dictionaries, for `hotlap report --json`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hotlap.evaluation.lap_comparison import Comparison
+from hotlap.reports.model_laps import Baselines, ModelLaps
+
+
+def runs_as_dict(laps: Sequence[ModelLaps], baselines: Baselines, page: Path) -> dict[str, Any]:
+    """The figures of a report on runs."""
+    return {
+        "runs": [_run_as_dict(one) for one in laps],
+        "optimal_lap_time_sec": baselines.optimal_lap_s,
+        "casual_lap_time_sec": baselines.casual_lap_s,
+        "page": str(page),
+    }
+
+
+def lap_as_dict(comparison: Comparison) -> dict[str, Any]:
+    """The figures of a lap compared with the optimum."""
+    return {
+        "lap_time_sec": comparison.lap.time_s,
+        "clean": comparison.lap.is_clean,
+        "optimal_lap_time_sec": comparison.optimal_lap_s,
+        "gap_to_optimal": comparison.gap,
+        "corners": _corners_as_dicts(comparison),
+    }
+
+
+def _run_as_dict(laps: ModelLaps) -> dict[str, Any]:
+    record, figures, comparison = laps.record, laps.record.figures, laps.comparison
+    return {
+        "run": str(record.folder),
+        "algorithm": record.algorithm,
+        "environment": record.environment,
+        "track": record.track,
+        "seed": record.seed,
+        "finished": record.is_finished,
+        "steps": record.step,
+        "training_time_seconds": record.training_s,
+        "mean_reward": figures.mean_return if figures else None,
+        "completion_rate": figures.completion_rate if figures else None,
+        "clean_lap_rate": figures.clean_lap_rate if figures else None,
+        "median_lap_time_sec": figures.median_lap_s if figures else None,
+        "gap_to_optimal": figures.gap if figures else None,
+        "best_lap_time_sec": comparison.lap.time_s if comparison else None,
+        "corners": _corners_as_dicts(comparison) if comparison else None,
+    }
+
+
+def _corners_as_dicts(comparison: Comparison) -> list[dict[str, Any]]:
+    return [{"corner": sector.number, "name": sector.label, "lost_sec": sector.lost_s} for sector in comparison.sectors]

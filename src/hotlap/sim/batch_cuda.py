@@ -1,0 +1,230 @@
+"""`step.py` over N cars on a GPU, with the CPU's bits: a thread a car drives, then a thread a ray looks.
+
+Looking is two thirds of a step, and rays differ in length. With the nine rays of a car beside each other a warp holds
+about the same mix of lengths as any other, so nearly all its threads have work all the time; with one thread a car it
+was a third slower.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda, from_dtype, types
+from numpy.typing import NDArray
+
+from hotlap.errors import CudaError
+from hotlap.sim.compilation import kernel
+from hotlap.sim.cuda_compilation import exact_kernel
+from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.maths import sin_cos
+from hotlap.sim.rays import NUM_RAYS
+from hotlap.sim.rewards import RULES_DTYPE
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
+from hotlap.sim.step import Batch, drive_car, finish_episode, is_finite, make_batch, restart_car
+from hotlap.sim.vehicle import CAR_DTYPE
+from hotlap.sim.world import INFO_DTYPE, STATE_DTYPE, observe_motion, observe_ray
+
+THREADS_PER_BLOCK = 128
+MIN_COMPUTE_CAPABILITY = (7, 0)
+# In device memory the number of the first car with a bad action; this where there is none.
+NO_BAD_CAR = np.uint32(0xFFFFFFFF)
+
+
+def find_problem() -> str | None:
+    """Why cars cannot be stepped on a GPU here, and what to install; None where they can."""
+    try:
+        if not cuda.is_available():
+            return "no NVIDIA GPU with a working driver was found. Use --device cpu."
+        capability = cuda.get_current_device().compute_capability
+    except Exception as error:  # a missing or broken CUDA library raises whatever it likes
+        return (
+            f"CUDA does not work here ({' '.join(str(error).split())[:200]}). Install hotlap[gpu], or use --device cpu."
+        )
+    if tuple(capability) < MIN_COMPUTE_CAPABILITY:
+        return f"the GPU's compute capability is {capability[0]}.{capability[1]}; 7.0 is needed. Use --device cpu."
+    return None
+
+
+def _drive(actions, ribbons, cars, rules, batch, bad_car, autoreset, repeat):
+    i = cuda.grid(1)
+    if i < actions.shape[0] and bad_car[0] == NO_BAD_CAR:
+        has_ended = drive_car(i, actions, ribbons, cars, rules, batch, repeat)
+        if autoreset and has_ended:
+            finish_episode(i, ribbons, cars, rules, batch)
+        observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
+
+
+@kernel
+def look(i, ray, ribbons, batch):
+    """Fill the observation of one ray of car i."""
+    me = batch.states[i]
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    batch.obs[i, ray] = observe_ray(me, ribbons[0], ribbons[2], ray, cos_yaw, sin_yaw)
+
+
+def _look(ribbons, batch):
+    thread = cuda.grid(1)
+    i, ray = thread // NUM_RAYS, thread % NUM_RAYS
+    if i < batch.states.shape[0]:
+        look(i, ray, ribbons, batch)
+
+
+def _reset(mask, ribbons, cars, rules, batch):
+    i = cuda.grid(1)
+    if i < mask.shape[0]:
+        if mask[i]:
+            restart_car(i, ribbons, rules, batch)
+        observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
+
+
+def _check(actions, bad_car):
+    i = cuda.grid(1)
+    if i < actions.shape[0] and not (
+        is_finite(actions[i, 0]) and is_finite(actions[i, 1]) and is_finite(actions[i, 2])
+    ):
+        cuda.atomic.min(bad_car, 0, np.uint32(i))
+
+
+class _Kernels(NamedTuple):
+    drive: Any
+    look: Any
+    reset: Any
+    check: Any
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> _Kernels:
+    """The kernels, compiled for the GPU in use."""
+
+    def array(dtype: Any, ndim: int = 1) -> Any:
+        return types.Array(from_dtype(np.dtype(dtype)), ndim, "C")
+
+    ribbons = types.NamedTuple((array(TRACK_DTYPE), array(NODE_DTYPE), array(PORTAL_DTYPE)), Ribbons)
+    states, infos, floats, flags = array(STATE_DTYPE), array(INFO_DTYPE), array(np.float32), array(np.bool_)
+    table = array(np.float32, 2)
+    batch = types.NamedTuple((states, table, floats, flags, flags, infos, table, infos), Batch)
+    cars, rules, bad_car = array(CAR_DTYPE), array(RULES_DTYPE), array(np.uint32)
+    return _Kernels(
+        exact_kernel(_drive, (table, ribbons, cars, rules, batch, bad_car, types.boolean, types.int64)),
+        exact_kernel(_look, (ribbons, batch)),
+        exact_kernel(_reset, (flags, ribbons, cars, rules, batch)),
+        exact_kernel(_check, (table, bad_car)),
+    )
+
+
+class CudaCars:
+    """Cars in the memory of a GPU. Whoever reads or writes their arrays there needs no copy.
+
+    `batch` has the arrays of a `Batch` and `actions` is (num_cars, 3); all have `__cuda_array_interface__`.
+    """
+
+    def __init__(self, setting: Setting, num_cars: int) -> None:
+        problem = find_problem()
+        if problem:
+            raise CudaError(f"--device cuda: {problem}")
+        self.num_cars = num_cars
+        self._kernels = _kernels()
+        self._ribbons = Ribbons(*(cuda.to_device(array) for array in setting.ribbons))
+        self._cars, self._rules = cuda.to_device(setting.cars), cuda.to_device(setting.rules)
+        self.batch = Batch(*(cuda.to_device(array) for array in make_batch(num_cars)))
+        self.actions = cuda.to_device(np.zeros((num_cars, 3), np.float32))
+        self._bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
+        self._no_bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
+
+    def set_rules(self, rules: NDArray[np.void]) -> None:
+        """Drive by these rules from now on."""
+        self._rules.copy_to_device(rules)
+
+    def upload(self, states: NDArray[np.void]) -> None:
+        """Put the cars into these states (num_cars,)."""
+        self.batch.states.copy_to_device(states)  # type: ignore[attr-defined]
+
+    def reset(self, mask: NDArray[np.bool_], stream: Any = 0) -> None:
+        """Begin an episode for every car in `mask`; the others are observed as they are."""
+        kernels = self._kernels
+        on_device = cuda.to_device(mask, stream=stream)
+        arguments = (self._ribbons, self._cars, self._rules, self.batch)
+        kernels.reset[self._blocks(1), THREADS_PER_BLOCK, stream](on_device, *arguments)
+        kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+
+    def step(self, *, autoreset: bool, repeat: int, stream: Any = 0) -> None:
+        """Up to `repeat` ticks with `actions`; where one of them is not finite, no car moves (see `find_bad_car`).
+
+        Only launches: the results are there when the stream has come to its end. It can be captured in a CUDA graph.
+        """
+        kernels, blocks = self._kernels, self._blocks(1)
+        self._bad_car.copy_to_device(self._no_bad_car, stream=stream)
+        kernels.check[blocks, THREADS_PER_BLOCK, stream](self.actions, self._bad_car)
+        kernels.drive[blocks, THREADS_PER_BLOCK, stream](
+            self.actions, self._ribbons, self._cars, self._rules, self.batch, self._bad_car, autoreset, repeat
+        )
+        kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+
+    def find_bad_car(self) -> int:
+        """The first car whose action was not finite in the last step, or ALL_FINE; waits for the GPU."""
+        bad_car = int(self._bad_car.copy_to_host()[0])
+        return ALL_FINE if bad_car == NO_BAD_CAR else bad_car
+
+    def _blocks(self, threads_per_car: int) -> int:
+        return max(1, -(-self.num_cars * threads_per_car // THREADS_PER_BLOCK))
+
+
+def synchronize() -> None:
+    """Wait until the GPU has done all that was launched."""
+    cuda.synchronize()
+
+
+class CudaEngine:
+    """An engine for batches in the computer's own memory: states travel to the GPU and everything back, each call.
+
+    Slow for few cars, but the same as any engine: what is evaluated or replayed on it can be compared with the CPU.
+    """
+
+    def __init__(self) -> None:
+        self._cars: CudaCars | None = None
+        self._setting: Setting | None = None
+
+    def make_batch(self, num_cars: int) -> Batch:
+        """Room for `num_cars` cars, all zero."""
+        return make_batch(num_cars)
+
+    def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
+        """Begin an episode for every car in `mask`."""
+        cars = self._upload(setting, batch)
+        cars.batch.infos.copy_to_device(batch.infos)  # type: ignore[attr-defined]
+        cars.reset(mask)
+        _download(cars.batch, batch)
+
+    def step(
+        self, actions: NDArray[np.float32], setting: Setting, batch: Batch, *, autoreset: bool, repeat: int
+    ) -> int:
+        """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
+        cars = self._upload(setting, batch)
+        cars.actions.copy_to_device(np.ascontiguousarray(actions))
+        cars.step(autoreset=autoreset, repeat=repeat)
+        bad_car = cars.find_bad_car()
+        if bad_car == ALL_FINE:
+            _download(cars.batch, batch)
+        return bad_car
+
+    def observe(self, setting: Setting, batch: Batch) -> None:
+        """Fill the observations of every car from its state."""
+        cars = self._upload(setting, batch)
+        cars.reset(np.zeros(cars.num_cars, np.bool_))
+        batch.obs[:] = cars.batch.obs.copy_to_host()  # type: ignore[attr-defined]
+
+    def _upload(self, setting: Setting, batch: Batch) -> CudaCars:
+        """The cars on the GPU, with the states of `batch`; made anew for other tracks or another number of cars."""
+        known = self._setting
+        is_same = known is not None and known.ribbons is setting.ribbons and known.cars is setting.cars
+        if self._cars is None or not is_same or self._cars.num_cars != len(batch.states):
+            self._cars = CudaCars(setting, len(batch.states))
+        self._setting = setting
+        self._cars.set_rules(setting.rules)
+        self._cars.upload(batch.states)
+        return self._cars
+
+
+def _download(from_batch: Batch, to_batch: Batch) -> None:
+    for source, target in zip(from_batch, to_batch, strict=True):
+        target[:] = source.copy_to_host()  # type: ignore[attr-defined]

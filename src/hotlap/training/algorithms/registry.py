@@ -1,0 +1,54 @@
+"""The table of the algorithms that can be trained, and the one function that builds a run's learner from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stable_baselines3.common.vec_env import VecEnv
+
+from hotlap.errors import TrainingError, one_line
+from hotlap.models.model_file import AlgorithmName
+from hotlap.models.policy import policy_arguments, policy_kind
+from hotlap.training.algorithms.a2c import HotlapA2C
+from hotlap.training.algorithms.ppo import HotlapPPO
+from hotlap.training.algorithms.sac import HotlapSAC
+from hotlap.training.algorithms.step_budget import Learner
+from hotlap.training.run_config import RunConfig
+
+MIN_STATS_WINDOW = 100  # episodes behind `rollout/ep_rew_mean`, as in stable-baselines3
+
+
+@dataclass(frozen=True)
+class LearnerSpec:
+    """What training has to know about one algorithm."""
+
+    learner: type[Learner]
+    log_interval: int = 1  # of stable-baselines3's `learn`: rollouts on-policy, episodes off-policy
+    needs_continuous_actions: bool = False
+
+
+LEARNERS: Mapping[AlgorithmName, LearnerSpec] = {
+    "ppo": LearnerSpec(HotlapPPO),
+    "a2c": LearnerSpec(HotlapA2C),
+    "sac": LearnerSpec(HotlapSAC, log_interval=4, needs_continuous_actions=True),
+}
+
+
+def build_learner(config: RunConfig, env: VecEnv) -> Learner:
+    """The seeded learner of a run over its environments."""
+    kind = policy_kind(config.policy, env.observation_space)
+    learner = LEARNERS[config.algo].learner
+    try:
+        return learner(
+            policy=kind,
+            env=env,
+            policy_kwargs=policy_arguments(config.policy, config.algo),
+            device=config.device,
+            seed=config.seed,
+            stats_window_size=max(MIN_STATS_WINDOW, config.num_envs),
+            **learner.constructor_arguments(config.hyperparameters),
+        )
+    # The library checks its arguments by assertions and by whatever its parts happen to raise.
+    except (AssertionError, ValueError, TypeError, RuntimeError) as error:
+        raise TrainingError(
+            f"{config.algo} cannot be built for {config.env} with these settings: {one_line(error)}. Change them."
+        ) from None

@@ -1,0 +1,89 @@
+"""Recipes: shipped or own TOML files of settings, and the configuration of a run resolved from them."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hotlap.config import build, read_mapping, snake_case
+from hotlap.envs.registration import RACER_ID
+from hotlap.errors import ConfigError
+from hotlap.training.run_config import RunConfig
+
+_SHIPPED = Path(str(files("hotlap.training"))) / "recipes"
+_log = logging.getLogger(__name__)
+
+
+def resolve_config(recipe: str | None, asked: Mapping[str, Any]) -> RunConfig:
+    """The configuration from defaults, then the recipe, then what was `asked` for on the command line.
+
+    Keys of `asked` may name a key inside a table (`racer.track`); values that are None are ignored. Without a recipe
+    the shipped one for the algorithm and environment is used, if there is one.
+    """
+    overrides = {key: value for key, value in asked.items() if value is not None}
+    name = recipe or _default_recipe(overrides)
+    if not name:
+        return _with_suitable_actions(_build({}, overrides, "settings"))
+    data, where = read_mapping(find_recipe(name)), f"recipe {name}"
+    if recipe:
+        _refuse_other_algorithm(recipe, data, overrides)
+    try:
+        return _with_suitable_actions(_build(dict(data), overrides, where))
+    except ConfigError:
+        _build({}, overrides, "settings")  # raises if the error is in the overrides, not in the recipe
+        raise
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe, given the name of a shipped one or a path."""
+    if name in recipe_names():
+        return _SHIPPED / f"{name}.toml"
+    if name.endswith(".toml"):
+        return Path(name)
+    raise ConfigError(
+        f"recipe {name!r:.80} is not known. Shipped ones: {', '.join(recipe_names())}; or give a .toml file."
+    )
+
+
+def recipe_names() -> list[str]:
+    """The shipped recipes."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.toml"))
+
+
+def _default_recipe(asked: Mapping[str, Any]) -> str | None:
+    """The shipped recipe for an algorithm and environment, if there is one."""
+    algo, env = asked.get("algo", RunConfig.algo), asked.get("env", RunConfig.env)
+    name = {RACER_ID: f"racer-{algo}", "LunarLander-v3": f"lunar-{algo}"}.get(env)
+    return name if name in recipe_names() else None
+
+
+def _refuse_other_algorithm(recipe: str, data: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """A recipe that names an algorithm is not for another one; a recipe that names none is for all."""
+    algo, wanted = data.get("algo"), asked.get("algo")
+    if algo and wanted and wanted != algo:
+        raise ConfigError(f"--algo {wanted!s:.40}: the recipe {recipe} is for {algo!s:.40}. Leave one of the two out.")
+
+
+def _build(data: dict[str, Any], overrides: Mapping[str, Any], where: str) -> RunConfig:
+    """The configuration of `data` (which is changed) with `overrides` applied."""
+    for key, value in overrides.items():
+        table = data
+        *path, last = key.split(".")
+        for part in path:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"{where}: {part} must be an object, got {table!r:.40}.")
+        table[last] = value
+    return build(RunConfig, data, where, snake_case)
+
+
+def _with_suitable_actions(config: RunConfig) -> RunConfig:
+    """SAC needs continuous actions: select LunarLander's, unless the settings say which."""
+    is_lander = config.env.startswith("LunarLander") and not config.env.startswith("LunarLanderContinuous")
+    is_undecided = config.backend == "gymnasium" and "continuous" not in config.env_args
+    if not (config.algo == "sac" and is_lander and is_undecided):
+        return config
+    _log.info("%s: SAC needs continuous actions, so env_args.continuous is set to true.", config.env)
+    return replace(config, env_args={**config.env_args, "continuous": True})

@@ -1,0 +1,132 @@
+"""Everything a run writes into its folder: checkpoints, models, metrics, TensorBoard events and results."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.vec_env import VecEnv
+
+from hotlap.models.archive import tensors_digest
+from hotlap.models.model_file import POLICY_GROUP, ModelCard
+from hotlap.training.checkpoint import Checkpoint, CheckpointManager, save_snapshot
+from hotlap.training.metrics_collector import MetricsCollector
+from hotlap.training.results import ExperimentResults
+from hotlap.training.run_config import RunConfig
+from hotlap.training.run_files.model_card import make_card
+from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.training.run_files.tensorboard_files import EventWriter, drop_events_after
+from hotlap.training.state.snapshot import Snapshot
+
+
+class RunWriter:
+    """Writes a run's files. Making one writes nothing; a file that cannot be written raises `OutputFileError`."""
+
+    is_silent = False
+    collector: MetricsCollector  # there after `open`
+
+    def __init__(self, config: RunConfig, folder: RunFolder) -> None:
+        self.folder = folder
+        self._config = config
+        self._checkpoints = CheckpointManager(folder.path, config.checkpoint)
+        self._open_files = ExitStack()
+        self.log_outputs: list[KVWriter] = []  # for stable-baselines3's logger
+
+    def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
+        """Start the metrics and the log, or continue those of a checkpoint; `env` is what the learner sees.
+
+        Removes what a killed process logged after the checkpoint, and its unfinished files.
+        """
+        self._env = env
+        self.collector = self._open_collector(checkpoint)
+        self._open_files.callback(self.collector.close)
+        drop_events_after(self.folder.tensorboard, checkpoint.snapshot.step if checkpoint else -1)
+        for draft in self.folder.path.glob(".*.zip.*.partial"):
+            draft.unlink(missing_ok=True)
+        self._events = EventWriter(self.folder.tensorboard)
+        self._open_files.callback(self._events.close)
+        self.log_outputs.append(self._events)
+
+    def save_checkpoint(self, snapshot: Snapshot, step: int) -> None:
+        """Write a state captured at or before `step`, where the run is now.
+
+        The metrics and events so far go to disk first: a resumed run does not make them again.
+        """
+        self.collector.flush(to_disk=True)
+        self._events.flush(to_disk=True)
+        self._checkpoints.save(snapshot, self._make_card(snapshot).as_plain(), step)
+
+    def save_best(self, snapshot: Snapshot) -> None:
+        """Write the best model so far."""
+        self._save_model(self.folder.best, snapshot)
+
+    def save_final(self, snapshot: Snapshot) -> ModelCard:
+        """Write the final model and the metrics; returns the model's card."""
+        card = self._save_model(self.folder.model, snapshot)
+        self.collector.metrics().save(self.folder.metrics)
+        return card
+
+    def save_results(self, results: ExperimentResults) -> None:
+        """Write the results. They mark a run as finished, so they come last."""
+        results.save(self.folder.results)
+
+    def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
+        """Log the figures of an evaluation at once: the logger's next dump has a later step."""
+        self._events.write(dict(figures), dict.fromkeys(figures, ()), step)
+
+    def close(self) -> None:
+        """Write what is left in memory and close the files."""
+        self._open_files.close()
+
+    def _open_collector(self, checkpoint: Checkpoint | None) -> MetricsCollector:
+        if checkpoint is not None:
+            return MetricsCollector.resume(self.folder.journal, _saved_metrics(checkpoint))
+        return _new_collector(self._config, self.folder.journal)
+
+    def _make_card(self, snapshot: Snapshot) -> ModelCard:
+        return make_card(self._config, self._env, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
+
+    def _save_model(self, path: Path, snapshot: Snapshot) -> ModelCard:
+        card = self._make_card(snapshot)
+        save_snapshot(path, snapshot, card.as_plain(), snapshot.step)
+        return card
+
+
+class SilentRunWriter(RunWriter):
+    """Writes nothing, for a process that takes part in a run whose files another process writes."""
+
+    is_silent = True
+
+    def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
+        """Start the metrics in memory, or continue those of a checkpoint."""
+        self.collector = _new_collector(self._config, journal=None)
+        if checkpoint is not None:
+            self.collector.set_state(_saved_metrics(checkpoint))
+
+    def save_checkpoint(self, snapshot: Snapshot, step: int) -> None:
+        """Do nothing."""
+
+    def save_best(self, snapshot: Snapshot) -> None:
+        """Do nothing."""
+
+    def save_final(self, snapshot: Snapshot) -> ModelCard:
+        """Refuse: a silent run has no final model to evaluate."""
+        raise NotImplementedError
+
+    def save_results(self, results: ExperimentResults) -> None:
+        """Do nothing."""
+
+    def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
+        """Do nothing."""
+
+
+def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
+    return MetricsCollector(
+        config.experiment_id, config.algo, config.env, config.seed, config.recording_interval, journal
+    )
+
+
+def _saved_metrics(checkpoint: Checkpoint) -> Mapping[str, Any]:
+    saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["metrics"]
+    return saved

@@ -1,0 +1,77 @@
+"""The CUDA engine gives the CPU's bits: under numba's simulator everywhere, on a real GPU where there is one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hotlap
+from hotlap.errors import CudaError
+from hotlap.sim import batch_cuda
+from hotlap.sim.batch_cuda import CudaCars, CudaEngine, find_problem
+from hotlap.sim.cuda_compilation import check_exact
+from hotlap.tracks.golden_traces import physics_version
+from sim.harness import World, nodes_of
+
+TESTS = Path(__file__).resolve().parent.parent
+
+
+def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator():
+    environ = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(TESTS)}
+    command = [sys.executable, "-m", "sim.cuda_simulator"]
+    answer = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=300)
+    assert answer.returncode == 0, answer.stderr
+    differences, num_episodes = answer.stdout.rsplit(maxsplit=1)
+    assert differences == "[]"
+    assert int(num_episodes) >= 2
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    ["fma.rn.f32 %f1, %f2, %f3;", "mul.f32 %f1, %f2;", "div.full.f32 %f1;", "sqrt.approx.f32 %f1;",
+     "add.ftz.f32 %f1;", "cvt.f64.f32 %fd1;"],
+)  # fmt: skip
+def test_machine_code_that_rounds_unlike_the_cpu_is_refused(instruction):
+    with pytest.raises(CudaError, match=r"kernel step: holds the instruction .* use --device cpu"):
+        check_exact(f"add.rn.f32 %f4, %f5;\n\t{instruction}", "step")
+
+
+def test_machine_code_that_rounds_like_the_cpu_passes():
+    check_exact(
+        "mul.rn.f32 %f1, %f2;\nadd.rn.f32 %f1;\nsub.f32 %f3;\ndiv.rn.f32 %f1;\nsqrt.rn.f32 %f2;\nmad.lo.s32 %r1;", ""
+    )
+
+
+def test_without_a_gpu_the_engine_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(batch_cuda, "find_problem", lambda: "no NVIDIA GPU with a working driver was found. Use …")
+    with pytest.raises(CudaError, match=r"--device cuda: no NVIDIA GPU"):
+        CudaCars(World([nodes_of("track-01")]).setting, 1)
+
+
+@pytest.mark.gpu
+def test_the_physics_version_is_the_same_on_the_gpu():
+    assert physics_version(CudaEngine()) == hotlap.PHYSICS_VERSION
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("repeat", [1, 4])
+def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat):
+    tracks = [nodes_of(f"track-0{number}") for number in (1, 2, 3)]
+    world, twin = (World(tracks, 8192, max_ticks=400) for _ in range(2))
+    engine, rng = CudaEngine(), np.random.default_rng(0)
+    for _ in range(300):
+        actions = rng.uniform([-1, 0, 0], [1, 1, 0.3], (8192, 3)).astype(np.float32)
+        world.step(actions, autoreset=True, repeat=repeat)
+        engine.step(actions, twin.setting, twin.batch, autoreset=True, repeat=repeat)
+    for mine, other in zip(world.batch, twin.batch, strict=True):
+        for column in mine.dtype.names or (None,):
+            pair = (mine, other) if column is None else (mine[column], other[column])
+            assert pair[0].tobytes() == pair[1].tobytes(), column
+
+
+def test_here_the_problem_is_named_or_there_is_none():
+    problem = find_problem()
+    assert problem is None or problem.endswith("Use --device cpu.") or "hotlap[gpu]" in problem
