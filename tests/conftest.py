@@ -24,7 +24,8 @@ TESTS = Path(__file__).resolve().parent
 SERVER_FIXTURES = {"bridge_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {
-    "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal"
+    "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
+    "attacks",
 }  # fmt: skip
 # Markers of tests that run only with the option of the same name.
 OPTIONAL = ("slow", "bench", "gpu")
@@ -100,9 +101,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly or not any(map(steps_the_simulator, session.items)):
         return
     try:
-        from hotlap.sim.batch_cpu import warm_up
+        from hotlap.sim import batch_cpu, policy_drive
 
-        warm_up()
+        batch_cpu.warm_up()
+        policy_drive.warm_up()
     except Exception as error:  # reported by the tests that need the simulator; others can still run
         session.config.stash[COMPILE_ERROR] = error
 

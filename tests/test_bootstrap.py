@@ -228,6 +228,11 @@ def test_further_arguments_go_to_the_last_command_and_check_stops_at_the_first_f
     assert commands == ["ruff", "ruff", "mypy"]
 
 
+def test_train_never_overwrites_a_run(bootstrap, pip, commands):
+    assert bootstrap.main(["train", "--seed", "7"]) == 0
+    assert commands == ["-m hotlap train --recipe racer-ppo --continue --report --seed 7"]
+
+
 def test_make_and_help_know_every_verb_and_an_unknown_one_is_refused(bootstrap, capsys):
     assert bootstrap.main(["fly"]) == 2
     assert "no verb 'fly'; the verbs are train, test, check" in capsys.readouterr().err
@@ -258,3 +263,40 @@ def test_every_constraint_is_one_exact_pin_and_torch_is_among_them():
     names = [pin.split("==")[0].lower().replace("_", "-") for pin in pins]
     assert len(names) == len(set(names))
     assert {"torch", "hotlap"} & set(names) == {"torch"}
+
+
+# --- hashes ---
+
+
+def test_hashed_packages_are_installed_first_and_a_mismatch_ends_the_set_up(bootstrap, pip, capsys, monkeypatch):
+    path = bootstrap.hash_file()
+    path.parent.mkdir()
+    path.write_text("numpy==1.0 --hash=sha256:00\n", encoding="utf-8")
+    assert bootstrap.main(["setup"]) == 0
+    hashed = pip.index(f"--require-hashes --no-deps -r {path}")
+    assert pip[hashed + 1].endswith("-e .[dev]")
+    path.write_text("numpy==1.0 --hash=sha256:01\n", encoding="utf-8")
+    pip.failing = ("--require-hashes",)
+    pip.clear()
+    assert bootstrap.main(["setup"]) == 2
+    assert "set HOTLAP_HASHES=off" in capsys.readouterr().err.splitlines()[-1]
+    assert not any(".[dev]" in call for call in pip)
+    monkeypatch.setenv("HOTLAP_HASHES", "off")
+    assert bootstrap.main(["setup"]) == 0
+
+
+def test_a_platform_without_hashes_is_told_so_in_one_line(bootstrap, pip, capsys):
+    assert bootstrap.main(["setup"]) == 0
+    assert capsys.readouterr().err.count("not checked against hashes") == 1
+    assert not any("--require-hashes" in call for call in pip)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "hashes").glob("*.txt")), ids=lambda path: path.stem)
+def test_every_hash_is_of_a_pinned_version(path):
+    """After a pin changes, `tools/make_hashes.py` must write the hashes again."""
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE))
+    pins = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pins.items()}
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        name, version = re.fullmatch(r"([\w.-]+)==(\S+) --hash=sha256:[0-9a-f]{64}", line).groups()
+        assert pins[re.sub(r"[-_.]+", "-", name).lower()] == version

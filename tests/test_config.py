@@ -103,7 +103,7 @@ def test_a_broken_file_is_refused(tmp_path, name, content, words):
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     with pytest.raises(InputFileError, match="no such settings file"):
         load_settings(Outer, tmp_path / "none.json")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="not a plain file"):
         load_settings(Outer, tmp_path)
 
 

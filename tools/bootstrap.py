@@ -2,7 +2,7 @@
 
 usage: python tools/bootstrap.py VERB [args]
 
-  train   train a car on track-01 (minutes), evaluate it and write a report
+  train   train a car on track-01 (minutes), evaluate it and write a report; after Ctrl-C it continues where it was
   test    run the fast tests
   check   check format, lint and types, then run the fast tests
   slow    run the tests that take minutes
@@ -13,6 +13,7 @@ usage: python tools/bootstrap.py VERB [args]
 Arguments after the verb go to its last command, e.g. `python tools/bootstrap.py test tests/sim -x`.
 HOTLAP_TORCH=cpu installs torch from PyTorch's CPU index, HOTLAP_TORCH=default installs pip's default build. If unset,
 the CPU index is used on Linux without an NVIDIA driver. To change an installed torch, run clean first.
+HOTLAP_HASHES=off installs packages without checking their hashes.
 """
 
 # Standard library only. Old interpreters must be able to parse this file to print a clear message instead of a
@@ -21,6 +22,7 @@ the CPU index is used on Linux without an NVIDIA driver. To change an installed 
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -50,7 +52,7 @@ INTERRUPTED = 130
 
 # Each verb runs `python -m COMMAND` for each of its commands. Arguments after the verb go to the last command.
 VERBS: "dict[str, list[str]]" = {
-    "train": ["hotlap train --recipe racer-ppo --overwrite --report"],
+    "train": ["hotlap train --recipe racer-ppo --continue --report"],
     "test": ["pytest"],
     "check": ["ruff format --check", "ruff check", "mypy", "pytest -x -q"],
     "slow": ["pytest --slow --timeout 0"],
@@ -87,7 +89,7 @@ def python_name() -> str:
 def expected_stamp() -> "dict[str, object]":
     """The stamp of an environment that is up to date, without the optional packages."""
     digest = hashlib.sha256()
-    for path in INPUTS:
+    for path in (*INPUTS, *([hash_file()] if hash_file().exists() else [])):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return {"digest": digest.hexdigest(), "python": python_name(), "root": str(ROOT)}
 
@@ -206,8 +208,32 @@ def install_torch() -> None:
         say(f"{pin} was not installed: hotlap's installation will choose a torch that pyproject.toml allows")
 
 
+def hash_file() -> Path:
+    """The file with the pinned packages' hashes for this platform and Python; tools/make_hashes.py writes it."""
+    system = f"{sys.platform}-{platform.machine().lower()}-{sys.implementation.name}"
+    return ROOT / "hashes" / "{}{}{}.txt".format(system, *sys.version_info[:2])
+
+
+def install_hashed() -> None:
+    """Install the pinned packages, each checked against its SHA-256 hash, where the hashes for this platform are known.
+
+    torch is not among them: its build depends on the machine (`install_torch`).
+    """
+    path = hash_file()
+    if os.environ.get("HOTLAP_HASHES") == "off" or not path.exists():
+        say(f"packages are pinned, but not checked against hashes ({path.name}: not available or switched off)")
+        return
+    say(f"installing the packages of {path.name}, each checked against its hash")
+    if not pip_install("--require-hashes", "--no-deps", "-r", str(path)):
+        raise SetupError(
+            f"pip could not install {path.name}; its reason is above. Go online, or, if you trust your package index "
+            "although it has other files, set HOTLAP_HASHES=off."
+        )
+
+
 def install_project() -> None:
     """Install Hotlap, editable, with everything the tests use."""
+    install_hashed()
     say("installing hotlap and its dependencies")
     if pip_install("-c", str(CONSTRAINTS), "-e", ".[dev]"):
         return

@@ -1,6 +1,7 @@
-"""Files that appear whole or not at all, even after a crash or a power cut."""
+"""Files that appear whole or not at all, even after a power cut, and files opened without following links."""
 
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hotlap.errors import OutputFileError
+
+_NOT_PLAIN = "not a regular file"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -36,6 +39,29 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError, ValueError):
             draft.unlink(missing_ok=True)
     _flush_folder(path.parent)
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """`os.open` of a regular file; a symbolic link, a pipe or anything else raises OSError and is not touched.
+
+    Do not pass O_TRUNC: truncate after the file is known to be regular.
+    """
+    with suppress(FileNotFoundError):
+        refuse_not_plain(path)
+    # Non-blocking: between the check and the opening, the file could be replaced by a pipe that nobody reads.
+    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags | safe, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(_NOT_PLAIN)
+    return descriptor
+
+
+def refuse_not_plain(path: Path, *, is_folder: bool = False) -> None:
+    """Raise OSError where a path is a link, or something else than a regular file (or a folder)."""
+    mode = path.lstat().st_mode
+    if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
+        raise OSError("a link" if stat.S_ISLNK(mode) else _NOT_PLAIN)
 
 
 def _opened(draft: Path) -> BinaryIO:

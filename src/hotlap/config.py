@@ -10,6 +10,7 @@ import difflib
 import importlib
 import json
 import math
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -23,6 +24,9 @@ T = TypeVar("T")
 Spelling = Callable[[str], str]
 
 MAX_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_DEPTH = 32
+
+_MAX_DOTS = 100  # in one line of TOML
 
 
 def camel_case(name: str) -> str:
@@ -56,24 +60,62 @@ def load_settings(
 
 def read_mapping(path: Path) -> Mapping[str, Any]:
     """The top-level table of a JSON or TOML file."""
+    text = _read_text(path)
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; that is not a settings file.")
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputFileError(f"{path}: no such settings file. Check the path.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error}).") from None
-    try:
-        data = _parse_toml(text) if path.suffix == ".toml" else json.loads(text)
+        data = _parse_toml(text) if kind == "TOML" else json.loads(text)
+        _check_extent(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid {'TOML' if path.suffix == '.toml' else 'JSON'}: {error}") from None
+        raise ConfigError(f"{path}: not valid {kind}: {error}") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: the top level must be an object, got {type(data).__name__}.")
     return data
 
 
+def _read_text(path: Path) -> str:
+    """The text of a plain file of limited size; a pipe would block and a device might never end."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigError(f"{path}: not a plain file, but a folder, pipe or device. Name a settings file.")
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+        if len(content) > MAX_CONFIG_BYTES:
+            raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; that is not a settings file.")
+        return content.decode("utf-8").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise InputFileError(f"{path}: no such settings file. Check the path.") from None
+    except ConfigError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
+        raise ConfigError(f"{str(path)!r:.200}: cannot be read as UTF-8 text ({error!s:.200}).") from None
+
+
+def _check_extent(data: Any) -> None:
+    """Refuse what no settings contain and Python cannot print: deep nesting, and whole numbers beyond 64 bits."""
+    level: list[Any] = [data]
+    for _ in range(MAX_CONFIG_DEPTH):
+        groups = [
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
+        ]
+        level = [value for group in groups for value in group]
+        if any(isinstance(value, int) and value.bit_length() > 64 for value in level):
+            raise ValueError("a whole number has more than 64 bits. Settings are smaller.")
+    if level:
+        raise ValueError(f"nested more than {MAX_CONFIG_DEPTH} deep. Settings are flatter.")
+
+
+def _show(value: Any) -> str:
+    """A value in an error message, cut to one short line."""
+    if isinstance(value, int) and abs(value) > 1 << 64:
+        return f"a number of {value.bit_length()} bits"
+    return f"{value!r:.40}"
+
+
 def _parse_toml(text: str) -> dict[str, Any]:
+    # The parser's time grows with the square of a key's length: a key of 20,000 parts takes a quarter of a minute.
+    if any(line.count(".") > _MAX_DOTS for line in text.split("\n")):
+        raise ValueError(f"a line has more than {_MAX_DOTS} dots. Write long lists over several lines.")
     # Python 3.10 has no tomllib; the package `tomli` is the same parser.
     parser = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     return dict(parser.loads(text))
@@ -104,40 +146,40 @@ def _convert(hint: Any, value: Any, where: str, spelling: Spelling) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{where} must be an object, got {value!r:.40}.")
+            raise ConfigError(f"{where} must be an object, got {_show(value)}.")
         return build(hint, value, where, spelling)  # type: ignore[arg-type]
     if origin in (Union, UnionType):  # `float | None`
         (inner,) = (argument for argument in arguments if argument is not NoneType)
         return None if value is None else _convert(inner, value, where, spelling)
     if origin is tuple:  # `tuple[int, ...]`
         if not isinstance(value, list | tuple):
-            raise ConfigError(f"{where} must be a list, got {value!r:.40}.")
+            raise ConfigError(f"{where} must be a list, got {_show(value)}.")
         return tuple(_convert(arguments[0], item, f"{where}[{index}]", spelling) for index, item in enumerate(value))
     if origin is not None and set(map(type, arguments)) == {str}:  # Literal["a", "b"]
         if value not in arguments:
-            raise ConfigError(f"{where} must be one of {', '.join(map(repr, arguments))}, got {value!r:.40}.")
+            raise ConfigError(f"{where} must be one of {', '.join(map(repr, arguments))}, got {_show(value)}.")
         return value
     if hint is float:
         return _number(value, where)
     if hint is int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigError(f"{where} must be a whole number, got {value!r:.40}.")
+            raise ConfigError(f"{where} must be a whole number, got {_show(value)}.")
         return value
     expected = origin or hint  # `Mapping[str, Any]` is checked as a mapping
     if not isinstance(value, expected):
-        raise ConfigError(f"{where} must be of type {expected.__name__}, got {value!r:.40}.")
+        raise ConfigError(f"{where} must be of type {expected.__name__}, got {_show(value)}.")
     return value
 
 
 def _number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{where} must be a number, got {value!r:.40}.")
+        raise ConfigError(f"{where} must be a number, got {_show(value)}.")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ConfigError(f"{where} must be finite, got {value!r:.40}.")
+        raise ConfigError(f"{where} must be finite, got {_show(value)}.")
     return number
 
 
@@ -197,4 +239,4 @@ def check_ranges(settings: Any) -> None:
             named = [(f"{field.name}[{index}]", item) for index, item in enumerate(value)]
         for name, number in named:
             if number not in allowed:
-                raise ConfigError(f"{name} must be {allowed}, got {number}.")
+                raise ConfigError(f"{name} must be {allowed}, got {_show(number)}.")

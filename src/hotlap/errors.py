@@ -63,6 +63,10 @@ class TrainingError(HotlapError, RuntimeError):
     """A training run cannot start or continue."""
 
 
+class DivergedError(TrainingError):
+    """A run met NaN or infinity: in a reward, an observation, a loss or the weights."""
+
+
 class CudaError(HotlapError, RuntimeError):
     """A GPU that cannot be used, or that would not give the CPU's bits."""
 

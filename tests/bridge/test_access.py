@@ -26,7 +26,16 @@ def test_any_other_address_needs_a_token(host):
     for missing in (None, ""):
         with pytest.raises(ConfigError, match=r"only with a token\. Set SOME_TOKEN"):
             check_exposure(host, missing, "SOME_TOKEN")
-    check_exposure(host, "sesame", "SOME_TOKEN")
+    check_exposure(host, "x" * 16, "SOME_TOKEN")
+
+
+@pytest.mark.parametrize("token", ["s", "sesame", "x" * 15])
+def test_a_short_token_is_enough_for_this_machine_only(token):
+    check_exposure("127.0.0.1", token, "SOME_TOKEN")
+    words = rf"SOME_TOKEN: for --host 0.0.0.0 a token has at least 16 characters, got {len(token)}\. Take one from"
+    with pytest.raises(ConfigError, match=words) as caught:
+        check_exposure("0.0.0.0", token, "SOME_TOKEN")
+    assert "sesame" not in str(caught.value)
 
 
 def test_own_pages_and_clients_without_an_origin_are_accepted():

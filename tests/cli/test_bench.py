@@ -1,5 +1,6 @@
 """`hotlap bench`: its output and errors."""
 
+import re
 from unittest.mock import Mock
 
 import pytest
@@ -20,17 +21,15 @@ def test_sim(hotlap):
     assert "one RacerEnv:" in answer.out
 
 
-def test_train(hotlap, monkeypatch):
-    from hotlap.bench import training as benchmark
-
-    monkeypatch.setattr(benchmark, "_batched_rollout_s", lambda config, rollouts: 0.5)
-    monkeypatch.setattr(benchmark, "_single_rollout_s", lambda track, settings, rollouts: 4.0)
-    answer = hotlap("bench", "train", "--json")
-    assert (answer.code, answer.figures["decisions_per_sec"], answer.figures["ratio"]) == (0, 65_536.0, 128.0)
-    assert (answer.figures["num_envs"], answer.figures["track"]) == (512, "track-01")
-    lines = hotlap("bench", "train", "--num-envs", 256).out.splitlines()
-    assert lines[0].startswith("256 cars: 32,768 decisions/s, learning included")
-    assert lines[1] == "one car: 512 decisions/s; many cars are 64.0 times as fast"
+def test_train(hotlap):
+    answer = hotlap("bench", "train", "--num-envs", 4, "--rollouts", 1, "--json")
+    figures = answer.figures
+    assert (answer.code, figures["num_envs"], figures["track"], figures["device"]) == (0, 4, "track-01", "cpu")
+    assert figures["ratio"] == pytest.approx(figures["decisions_per_sec"] / figures["stock_decisions_per_sec"])
+    assert figures["samples_per_sec"] == pytest.approx(6 * figures["decisions_per_sec"])
+    ours, stock = hotlap("bench", "train", "--num-envs", 4, "--rollouts", 1).out.splitlines()
+    assert re.match(r"4 cars: [\d,]+ decisions/s, learning included", ours)
+    assert re.fullmatch(r"stable-baselines3's PPO: [\d,]+ decisions/s; ours is [\d.]+ times as fast", stock)
 
 
 def test_peers(hotlap, monkeypatch):
@@ -66,7 +65,7 @@ def test_peers(hotlap, monkeypatch):
         (["sim", "--threads", "100000"], "threads must be from 1 to this machine's"),
         (["sim", "--track", "nowhere"], "track 'nowhere' is not known"),
         (["train", "--rollouts", "0"], "rollouts must be from 1 to"),
-        (["train", "--single-rollouts", "-1"], "single_rollouts must be from 1 to"),
+        (["train", "--device", "abacus"], "device"),
         (["train", "--num-envs", "0"], "'--num-envs'"),
         (["train", "--num-envs", "9" * 23], "num_envs must be from 1 to"),
         (["train", "--track", "nowhere"], "track 'nowhere' is not known"),

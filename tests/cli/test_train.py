@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import signal
 import warnings
 from pathlib import Path
@@ -40,7 +41,7 @@ def recipe(*arguments, **changes):
 def unevaluated(monkeypatch):
     """Skips evaluations and the comparison with the casual driver."""
     skip_evaluation(monkeypatch)
-    monkeypatch.setattr("hotlap.cli.train._print_laps", lambda *_: None)
+    monkeypatch.setattr("hotlap.cli.run_summary.print_laps", lambda *_: None)
 
 
 def everything_under(path):
@@ -59,7 +60,7 @@ def test_the_folder_is_named_after_algorithm_and_seed_and_holds_all_files(hotlap
     assert hotlap("train", "--recipe", name, "--seed", 7).code == 0
     folder = Path("results") / "experiments" / "a2c_seed7"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "a2c_seed7_best.zip", "a2c_seed7_metrics.json", "a2c_seed7_metrics.jsonl", "a2c_seed7_model.zip",
+        "a2c_seed7_best.zip", "a2c_seed7_metrics.json", "a2c_seed7_model.zip",
         "a2c_seed7_results.json", "checkpoint_40.zip", "checkpoint_80.zip", "config.toml", "tensorboard",
     ]  # fmt: skip
 
@@ -86,16 +87,20 @@ def test_any_gymnasium_environment_trains_without_a_recipe(hotlap, unevaluated):
 def test_the_summary_shows_the_return_and_progress_is_plain_lines(hotlap):
     answer = hotlap("train", "--recipe", recipe(env="CartPole-v1"))
     assert answer.out.startswith("ppo_seed42: 100 steps in ")
-    assert "return over 1 deterministic episodes: " in answer.out
-    assert f"model: {DEFAULT / 'ppo_seed42_model.zip'}" in answer.out
+    lines = answer.out.splitlines()
+    assert lines[1].strip() == "return over 1 deterministic episodes not used for selection:"
+    assert lines[2].split() == ["model", "step", "return", "std", "length", "file"]
+    assert [line.split()[0] for line in lines[3:]] == ["final"]
+    assert lines[3].endswith(str(DEFAULT / "ppo_seed42_model.zip"))
     assert f"tensorboard --logdir {DEFAULT}" in answer.err
     lines = answer.err.splitlines()
-    assert (lines[1].startswith("0/100 steps"), lines[-1].startswith("100/100 steps")) == (True, True)
+    assert lines[1] == "checkpoints: every 40 steps, keeping all"
+    assert (lines[2].startswith("0/100 steps"), lines[-1].startswith("100/100 steps")) == (True, True)
     assert all(letter.isprintable() or letter == "\n" for letter in answer.err + answer.out)
 
 
 def test_the_summary_compares_the_racer_with_the_casual_driver_and_the_optimum(hotlap, monkeypatch):
-    monkeypatch.setattr("hotlap.cli.train.CASUAL_EPISODES", 1)
+    monkeypatch.setattr("hotlap.cli.run_summary.CASUAL_EPISODES", 1)
     lines = hotlap("train", "--recipe", recipe(steps=40)).out.splitlines()
     assert lines[1].split() == [
         "on", "track-01", "flying", "lap", "gap", "to", "optimal", "laps", "completed", "clean"
@@ -134,6 +139,57 @@ def test_verbose_prints_more_log_messages(hotlap, unevaluated):
     assert logging.getLogger("hotlap").handlers == []
 
 
+def test_verbose_logs_progress_at_info_and_metrics_at_debug(hotlap, unevaluated):
+    lines = hotlap("train", "--recipe", recipe(), "-v").err.splitlines()
+    progress = [line for line in lines if "/100 steps" in line]
+    assert progress[0].startswith("hotlap: 0/100 steps")
+    assert progress[-1].startswith("hotlap: 100/100 steps")
+    assert any(line.startswith("hotlap: step ") and "racer/episodes_this_rollout" in line for line in lines)
+
+
+def test_the_table_shows_the_final_and_the_best_model_as_the_results_do(hotlap):
+    name = recipe(env="CartPole-v1", evaluation={"interval": 30, "episodes": 2, "final_episodes": 3})
+    lines = hotlap("train", "--recipe", name).out.splitlines()
+    found = json.loads((DEFAULT / "ppo_seed42_results.json").read_text())["experiment_results"]
+    assert lines[1].strip() == "return over 3 deterministic episodes not used for selection:"
+    for line, figures, step, file in (
+        (lines[3], found["metrics"], 100, "ppo_seed42_model.zip"),
+        (lines[4], found["best"], found["best"]["step"], "ppo_seed42_best.zip"),
+    ):
+        names = ("final_reward_mean", "final_reward_std", "episode_length_mean")
+        assert line.split()[1:] == [str(step), *(f"{figures[name]:.1f}" for name in names), str(DEFAULT / file)]
+    assert [line.split()[0] for line in lines[3:]] == ["final", "best"]
+
+
+@pytest.mark.parametrize(
+    ("options", "steps", "words"),
+    [
+        ([], [90], "every 30 steps, keeping the newest 1"),
+        (["--checkpoint-interval", 20], [20, 40, 60, 80, 100], "every 20 steps, keeping all"),
+        (["--checkpoint-interval", 20, "--keep", 2], [80, 100], "every 20 steps, keeping the newest 2"),
+        (["--keep", 0], [30, 60, 90], "every 30 steps, keeping all"),
+        (["--checkpoint-interval", 0], [], "only when stopped"),
+    ],
+)
+def test_as_many_checkpoints_are_kept_as_is_said_at_the_start(hotlap, unevaluated, options, steps, words):
+    answer = hotlap("train", "--recipe", recipe(checkpoint={"interval": 30, "keep": 1}), *options)
+    assert f"checkpoints: {words}" in answer.err.splitlines()
+    assert CheckpointManager(DEFAULT).steps() == steps
+
+
+def test_an_environment_of_a_module_needs_the_users_word(hotlap, refused, here, unevaluated, monkeypatch):
+    text = "import gymnasium\ngymnasium.register('mine/Cart-v0', 'gymnasium.envs.classic_control:CartPoleEnv')\n"
+    (here / "my_environments.py").write_text(text)
+    monkeypatch.syspath_prepend(here)
+    options = ("--env", "my_environments:mine/Cart-v0", "--steps", 10)
+    assert "add --allow-import my_environments" in refused("train", *options)
+    answer = hotlap("train", *options, "--allow-import", "my_environments")
+    assert (answer.code, "imported my_environments, as --allow-import says" in answer.err) == (0, True)
+    assert load_config(DEFAULT / "config.toml").env == "mine/Cart-v0"
+    answer = hotlap("resume", DEFAULT, "--steps", 20, "--allow-import", "my_environments")
+    assert (answer.code, "imported my_environments" in answer.err) == (0, True)
+
+
 # --- existing runs ---
 
 
@@ -162,6 +218,24 @@ def test_overwrite_removes_the_runs_files_only(hotlap, unevaluated):
     assert [path.read_text() for path in foreign] == ["mine"] * 3
     assert CheckpointManager(DEFAULT).steps() == []
     assert len(list((DEFAULT / "tensorboard").glob("events*"))) == 1
+
+
+def test_continue_resumes_an_unfinished_run_and_keeps_a_finished_one(hotlap, unevaluated, signalled):
+    train = ("train", "--recipe", recipe(), "--continue")
+    signalled(50, signal.SIGINT)
+    assert hotlap(*train).code == 130
+    answer = hotlap(*train, "--json")
+    assert f"{DEFAULT}: is not finished. It is resumed with its own settings." in answer.err
+    assert "resuming from step 32" in answer.err
+    before = everything_under(DEFAULT)
+    answer = hotlap(*train)
+    [kept] = DEFAULT.parent.glob("ppo_seed42-*")
+    assert re.fullmatch(r"ppo_seed42-\d{4}-\d\d-\d\dT\d{6}", kept.name)
+    assert f"{DEFAULT}: is finished; it is kept as {kept}, and a new run starts." in answer.err
+    assert everything_under(kept) == before
+    assert_same_run(DEFAULT, kept, tiny_config())
+    hotlap(*train)
+    assert len(list(DEFAULT.parent.glob("ppo_seed42-*"))) == 2
 
 
 # --- bad input ---
@@ -229,7 +303,12 @@ def test_a_disk_too_full_for_the_configuration_is_refused_in_one_line(refused, m
 def signalled(monkeypatch):
     """Sends this process signals at a training step; returns the list of what the handler writes."""
     written = []
-    monkeypatch.setattr("hotlap.cli.run_monitor.os.write", lambda descriptor, text: written.append((descriptor, text)))
+    write = os.write
+
+    def recorded(descriptor, text):
+        return written.append((descriptor, text)) if descriptor == 2 else write(descriptor, text)
+
+    monkeypatch.setattr("hotlap.cli.run_monitor.os.write", recorded)
 
     def at(step, *numbers):
         left, on_step = list(numbers), CheckpointingCallback._on_step
@@ -323,6 +402,44 @@ def test_a_finished_run_can_be_extended_and_stopped_but_not_shortened(hotlap, re
     assert_same_run(DEFAULT, DEFAULT.parent / "whole", tiny_config())
 
 
+@pytest.mark.parametrize("name", [DEFAULT / "checkpoint_40.zip", "ppo_seed42/checkpoint_40.zip"])
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_run_resumes_from_the_checkpoint_that_is_named(hotlap, unevaluated, signalled, name, is_finished):
+    evaluation = {"evaluation": {"interval": 30, "episodes": 1}}
+    if not is_finished:
+        signalled(90, signal.SIGINT)
+    hotlap("train", "--recipe", recipe(**evaluation))
+    later = "checkpoint_80.zip" if is_finished else "checkpoint_80.zip, checkpoint_90.zip"
+    answer = hotlap("resume", name)
+    assert answer.code == 0
+    assert f"{DEFAULT}: resuming from step 32." in answer.err
+    assert f"dropped what came after it: points, events, {later}." in answer.err
+    hotlap("train", "--recipe", recipe(**evaluation), "--run-name", "whole")
+    assert_same_run(DEFAULT, DEFAULT.parent / "whole", tiny_config(**evaluation))
+    assert CheckpointManager(DEFAULT).steps() == [40, 80]
+
+
+def test_a_best_model_from_after_the_named_checkpoint_is_dropped_and_selected_anew(hotlap, unevaluated):
+    hotlap("train", "--recipe", recipe(evaluation={"interval": 30, "episodes": 1}))
+    best = DEFAULT / "ppo_seed42_best.zip"
+    best.write_bytes((DEFAULT / "ppo_seed42_model.zip").read_bytes())
+    answer = hotlap("resume", DEFAULT / "checkpoint_40.zip", "--steps", 60)
+    assert "checkpoint_80.zip, ppo_seed42_best.zip." in answer.err
+    assert read_model(best).card.step == 60
+
+
+def test_a_checkpoint_that_is_missing_damaged_or_without_its_replay_buffer_is_refused(hotlap, refused, unevaluated):
+    hotlap("train", "--recipe", recipe("sac", steps=200))
+    run = DEFAULT.with_name("sac_seed42")
+    (run / "checkpoint_160.zip").write_bytes(b"PK")
+    before = everything_under(run)
+    assert "no such file" in refused("resume", run / "checkpoint_1.zip")
+    assert "damaged or not a zip" in refused("resume", run / "checkpoint_160.zip")
+    assert "replay buffer was removed" in refused("resume", run / "checkpoint_40.zip")
+    assert "no run there" in refused("resume", "nowhere/checkpoint_1.zip")
+    assert everything_under(run) == before
+
+
 def test_without_a_checkpoint_it_starts_over_and_prints_that(hotlap, unevaluated):
     hotlap("train", "--recipe", recipe(checkpoint={"interval": 0}))
     (DEFAULT / "ppo_seed42_results.json").unlink()
@@ -359,7 +476,8 @@ def test_a_model_trained_behind_a_bridge_drives_in_process_too(hotlap, bridge_se
     signalled(100, signal.SIGINT)
     options = ("--num-envs", 2, "--steps", 192, "--track", "track-02", "--recipe", "mine.toml")
     assert hotlap("train", "--bridge-url", bridge_server.url, *options).code == 130
-    answer = hotlap("resume", DEFAULT, "--json")
+    assert "--bridge-url: this run trains on the cars of a bridge" in hotlap("resume", DEFAULT).err
+    answer = hotlap("resume", DEFAULT, "--bridge-url", bridge_server.url, "--json")
     assert "Their episodes restart" in answer.err
     found = answer.figures["experiment_results"]
     assert (found["metadata"]["environment"], total_steps(answer.figures)) == ("hotlap/RemoteRacer-v0", 192)

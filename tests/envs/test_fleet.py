@@ -1,20 +1,25 @@
 """The fleet: action repeat, saving and restoring, and states that are refused."""
 
 import copy
+import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from envs.oracles import HoldAction, place_before_the_line
-from hotlap.envs.fleet import MAX_MAGNITUDES, MAX_REPEAT, MIN_CARS_PER_THREAD, Fleet, make_engine
+from hotlap.envs import fleet as fleet_module
+from hotlap.envs.fleet import MAX_MAGNITUDES, MAX_REPEAT, MIN_CARS_PER_THREAD, Fleet, join_ribbons, make_engine
 from hotlap.envs.infos import REWARD_KEYS, step_info
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
+from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.world import STATE_DTYPE
+from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.golden_traces import scripted_actions
+from hotlap.tracks.registry import load_tracks
 
 FLOAT_COLUMNS = [name for name in STATE_DTYPE.names if STATE_DTYPE[name] == np.float32]
 INT_COLUMNS = [name for name in STATE_DTYPE.names if STATE_DTYPE[name] == np.int32]
@@ -50,6 +55,50 @@ def refused(fleet: Fleet, state: object, words: str) -> None:
 
 def test_cars_drive_the_tracks_in_turn():
     assert make_fleet(num_cars=5).states["track"].tolist() == [0, 1, 0, 1, 0]
+
+
+def test_a_track_named_several_times_is_packed_once_and_cars_still_take_the_list_in_turn():
+    names = ["track-03", "track-01", "track-03", "track-03", "track-02"]
+    fleet = make_fleet(names, num_cars=12)
+    assert [track.track_id for track in fleet.tracks] == ["track-03", "track-01", "track-02"]
+    assert [fleet.tracks[index].track_id for index in fleet.states["track"]] == [names[car % 5] for car in range(12)]
+    assert len(fleet.setting.ribbons.tracks) == 3
+    action = np.array([[0.1, 0.8, 0.0]], np.float32)
+    for _ in range(50):
+        fleet.step(np.repeat(action, 12, axis=0), autoreset=True)
+    for car in range(5):
+        alone = Fleet([names[car]], fleet.settings, 1, CpuEngine())
+        alone.seed(np.array([car], np.uint64))
+        alone.reset(start="random")
+        for _ in range(50):
+            alone.step(action, autoreset=True)
+        np.testing.assert_array_equal(alone.batch.obs[0], fleet.batch.obs[car])
+
+
+def test_tracks_that_no_car_drives_are_not_built_but_must_exist():
+    fleet = make_fleet(["track-01", "track-02", "track-03"], num_cars=2)
+    assert [track.track_id for track in fleet.tracks] == ["track-01", "track-02"]
+    with pytest.raises(UnknownTrackError, match="track 'nowhere' is not known"):
+        make_fleet(["track-01", "nowhere"], num_cars=1)
+
+
+def test_joined_ribbons_are_those_packed_together():
+    tracks = load_tracks(["track-02", "track-01", "train-004"])
+    joined = join_ribbons([track.ribbon for track in tracks])
+    packed = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
+    for part, expected in zip(joined, packed, strict=True):
+        assert part.dtype == expected.dtype
+        np.testing.assert_array_equal(part, expected)
+    np.testing.assert_array_equal(tracks[1].ribbon.tracks["first_node"], 0)  # the parts are not changed
+
+
+def test_cached_ribbons_take_limited_memory(monkeypatch):
+    cache = ByteLimitedCache(1 << 20)
+    monkeypatch.setattr(fleet_module, "_RIBBONS", cache)
+    for first, second in itertools.permutations(["track-01", "track-02", "track-03", "train-000"], 2):
+        make_fleet((first, second))
+        assert cache.num_bytes <= 1 << 20
+    assert 1 <= len(cache) < 12
 
 
 def test_a_fleet_needs_a_track_that_exists():

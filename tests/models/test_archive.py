@@ -90,7 +90,8 @@ def test_only_the_named_groups_are_returned(path):
     write_archive(path, Archive({}, {"d": 1}, {"policy": {"w": NUMBERS}, "replay": {"obs": NUMBERS}}))
     assert read_archive(path, only=["policy", "unknown"]).tensors.keys() == {"policy"}
     assert read_archive(path, only=[]).tensors == {}
-    assert read_archive(path, only=[]).documents == {"d": 1}
+    assert read_archive(path, only=[]).documents == {}
+    assert read_archive(path, only=["d"]).documents == {"d": 1}
 
 
 def test_a_group_that_is_not_returned_is_verified_too(path):

@@ -26,6 +26,8 @@ from hotlap.models.model_file import (
 )
 from hotlap.models.space_data import space_data
 from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import load_track
 
 CARD = ModelCard(
     algorithm="ppo",
@@ -75,6 +77,7 @@ def test_the_card_of_a_racer_holds_its_settings(racer):
     assert (card.algorithm, card.environment, card.seed, card.step) == ("ppo", RACER_ID, 42, 512)
     assert (card.physics, card.observation_layout) == (PHYSICS_VERSION, OBSERVATION_LAYOUT)
     assert (card.track, card.action_repeat, card.stack, card.lap_fourier) == (options.track, 3, 2, 2)
+    assert card.track_digest == track_digest(load_track(options.track).nodes)
     assert card.spaces == (stacked_observation_space(2, 2), action_space())
     assert card.policy == replace(policy, kind="MlpPolicy")
     assert card.clip_obs == 10.0

@@ -16,6 +16,7 @@ from hotlap.errors import ConfigError, ModelError
 from hotlap.models import policy
 from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.policy import LearnedPolicy, network_observations, policy_arguments, policy_kind
+from hotlap.models.space_data import space_data
 from hotlap.training.hyperparameters import PPOSettings
 
 
@@ -193,6 +194,26 @@ def test_a_huge_network_is_refused_before_it_is_built(racer, monkeypatch):
     card = replace(model.card, policy=PolicySettings("MlpPolicy", (65_536,) * 8))
     monkeypatch.setattr(policy, "ALGORITHMS", {})  # building it would need these
     assert "do not fit the network" in refusal(replace(model, card=card), *racer_spaces(card))
+
+
+def test_many_pictures_are_refused_before_their_networks_are_built(racer, monkeypatch):
+    """Each picture has a network of its own, of far more weights than the picture has values."""
+    pictures = spaces.Dict({str(index): spaces.Box(0, 255, (36, 36, 1), np.uint8) for index in range(20)})
+    model = read_model(racer.path)
+    card = replace(
+        model.card, policy=PolicySettings("MultiInputPolicy"), observation_space=space_data(pictures), clip_obs=None
+    )
+    weights = {"w": np.zeros(20 * 36 * 36 * 10, np.float32)}
+    monkeypatch.setattr(policy, "ALGORITHMS", {})  # building them would need these
+    text = refusal(replace(model, card=card, weights=weights), pictures, action_space())
+    assert "do not fit the network" in text
+
+
+def test_weights_that_overflow_give_a_one_line_error(cartpole):
+    model = read_model(cartpole.path)
+    weights = {name: np.full_like(array, 3e38) for name, array in model.weights.items()}
+    with pytest.raises(ModelError, match=r"^the policy gives no action [^\n]* use an earlier model\.$"):
+        LearnedPolicy.from_file(replace(model, weights=weights)).act(np.ones((1, 4), np.float32))
 
 
 @pytest.mark.parametrize("name", ["obs_mean", "obs_var"])

@@ -57,6 +57,15 @@ BAD = [
     *({"kind": "Discrete", "n": n, "start": 0} for n in (0, "a", 10**30)),
     *({"kind": "MultiBinary", "n": n} for n in (0, "x", 1 << 40)),
     *({"kind": "MultiDiscrete", "nvec": [-1], "start": [0]}, {"kind": "Dict", "spaces": {"a": BOX}}),
+    # Sizes whose product or sum would overflow 64 bits, parts that are too large together, and bounds that broadcast.
+    *(
+        {"kind": "MultiBinary", "n": [1 << 32, 1 << 32]},
+        {"kind": "MultiDiscrete", "nvec": [1 << 62] * 4, "start": [0] * 4},
+    ),
+    {"kind": "Discrete", "n": 1 << 40, "start": 0},
+    {"kind": "Dict", "spaces": [[name, {**BOX, "shape": [1 << 20]}] for name in "abc"]},
+    {**BOX, "shape": [1 << 10, 2], "low": [0, 0.5]},
+    {**BOX, "shape": [1] * 40},
 ]
 
 

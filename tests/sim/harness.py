@@ -15,7 +15,15 @@ from hotlap.sim import batch_cpu
 from hotlap.sim.compilation import entry_point
 from hotlap.sim.engine import ALL_FINE, Setting
 from hotlap.sim.laps import crossing_share
-from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
+from hotlap.sim.maths import (
+    arc_tangent,
+    clamp,
+    exp_minus_one,
+    hyperbolic_tangent,
+    mix,
+    sin_cos,
+    wrap_angle,
+)
 from hotlap.sim.rays import cast
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, reward_terms
 from hotlap.sim.ribbon import RibbonNodes, Ribbons, arc_length, locate, pack_ribbons, place
@@ -48,6 +56,20 @@ def sin_cos_of(x, sines, cosines):
     """Fill `sines` and `cosines` for every angle of `x`."""
     for i in range(x.shape[0]):
         sines[i], cosines[i] = sin_cos(x[i])
+
+
+@entry_point()
+def tanh_of(x, found):
+    """Fill `found` with the hyperbolic tangent of every `x`."""
+    for i in range(x.shape[0]):
+        found[i] = hyperbolic_tangent(x[i])
+
+
+@entry_point()
+def exp_minus_one_of(x, found):
+    """Fill `found` with exp(x) - 1 of every `x`."""
+    for i in range(x.shape[0]):
+        found[i] = exp_minus_one(x[i])
 
 
 @entry_point()
@@ -335,6 +357,8 @@ def warm_up() -> None:
     floats, ints = np.zeros(1, F), np.zeros(1, np.int64)
     sin_cos_of(floats, floats.copy(), floats.copy())
     arc_tangent_of(floats, floats, floats.copy())
+    tanh_of(floats, floats.copy())
+    exp_minus_one_of(floats, floats.copy())
     wrap_mix_clamp(floats, floats.copy(), floats.copy(), floats.copy())
     tyre_forces(floats, floats, np.ones(1, F), floats, floats.copy(), floats.copy())
     crossing_shares(floats, floats, floats, floats, F(1.0), floats.copy())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import hotlap.sim
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
-from hotlap.sim import batch_cpu, laps, maths, rays, rewards, ribbon, tyres, vehicle, world
+from hotlap.sim import batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, tyres, vehicle, world
 from sim.harness import F
 
 SIM = Path(hotlap.sim.__file__).parent
@@ -194,7 +194,12 @@ def compile_afresh() -> list:
     track, node, portal, car, state, info, rules = (numba.from_dtype(dtype) for dtype in dtypes)
     f4, i4 = numba.float32, numba.int32
     tracks, nodes, portals, cars, floats = (numba.types.Array(kind, 1, "C") for kind in (track, node, portal, car, f4))
+    arrays = [numba.from_dtype(dtype) for dtype in (policy_forward.POLICY_DTYPE, policy_forward.LAYER_DTYPE)]
+    policy = numba.types.NamedTuple(
+        (*(numba.types.Array(kind, 1, "C") for kind in arrays), floats), policy_forward.PackedPolicy
+    )
     jobs = [
+        (policy_forward.decide, (policy, floats, floats, floats, floats)),
         (world.tick, (state, floats, tracks, nodes, portals, cars, rules, info)),
         (world.observe, (state, tracks, portals, cars, floats)),
         (world.begin_episode, (state, tracks, nodes, rules)),
@@ -210,7 +215,7 @@ def compile_afresh() -> list:
         function.compile(signature)
     return [
         value
-        for module in (batch_cpu, laps, maths, rays, rewards, ribbon, tyres, vehicle, world)
+        for module in (batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, tyres, vehicle, world)
         for value in vars(module).values()
         if isinstance(value, numba.core.dispatcher.Dispatcher) and value.overloads
     ]
@@ -219,8 +224,8 @@ def compile_afresh() -> list:
 @pytest.mark.timeout(120)
 def test_no_kernel_uses_float64():
     functions = {function.__name__: function for function in compile_afresh()}
-    assert {"tick", "observe", "cast", "advance", "tyre_force", "count_gates", "meet_wall"} <= set(functions)
-    loaded = {"step_serial", "step_parallel", "reset_cars", "observe_cars"}
+    assert {"decide", "tick", "observe", "cast", "advance", "tyre_force", "count_gates", "meet_wall"} <= set(functions)
+    loaded = {"step_serial", "step_parallel", "reset_cars", "observe_cars", "decide_cars"}
     found = [line for name, function in functions.items() if name not in loaded for line in float64_variables(function)]
     assert found == []
 

@@ -1,16 +1,19 @@
-"""Sine, cosine and arc tangent against float64."""
+"""Sine, cosine, arc tangent, tanh and exp against float64."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotlap.sim import maths
 from hotlap.sim.maths import PI
-from sim.harness import F, arc_tangent_of, sin_cos_of, wrap_mix_clamp
+from sim.harness import F, arc_tangent_of, exp_minus_one_of, sin_cos_of, tanh_of, wrap_mix_clamp
 
 SIN_COS_BOUND = 2e-7
 ARC_TANGENT_BOUND_RAD = 4e-7
-QUARTER_TURNS = np.arange(-63, 64) * (np.pi / 2)
+TANH_BOUND, EXP_BOUND = 4e-7, 8e-7
+MAX_ANGLE_RAD = 404.0  # 64 turns: the finest Fourier feature of a lap
+QUARTER_TURNS = np.arange(-256, 257) * (np.pi / 2)
 
 
 def sines_and_cosines(x) -> tuple[np.ndarray, np.ndarray]:
@@ -35,8 +38,10 @@ def turns_apart(a, b) -> np.ndarray:
 def test_sine_and_cosine_keep_their_bound_over_dense_ranges_and_around_every_quarter_turn():
     near = (QUARTER_TURNS[:, None] + np.linspace(-1e-3, 1e-3, 101)).ravel().astype(F)
     near = np.concatenate([near, np.nextafter(near, F(1e9)), np.nextafter(near, F(-1e9))])
-    dense = [np.linspace(-reach_rad, reach_rad, 400_001).astype(F) for reach_rad in (1e-3, 1.0, 7.0, 100.0)]
-    for x in (near[np.abs(near) <= 100.0], *dense):
+    dense = [
+        np.linspace(-reach_rad, reach_rad, 400_001).astype(F) for reach_rad in (1e-3, 1.0, 7.0, 100.0, MAX_ANGLE_RAD)
+    ]
+    for x in (near[np.abs(near) <= MAX_ANGLE_RAD], *dense):
         sines, cosines = sines_and_cosines(x)
         assert np.abs(sines - np.sin(x.astype(np.float64))).max() < SIN_COS_BOUND
         assert np.abs(cosines - np.cos(x.astype(np.float64))).max() < SIN_COS_BOUND
@@ -48,6 +53,45 @@ def test_sine_is_odd_and_cosine_even_to_the_last_bit(x):
     sines, cosines = sines_and_cosines([x, -x])
     assert sines[0] == -sines[1]
     assert cosines[0] == cosines[1]
+
+
+def values_of(wrapper, x) -> np.ndarray:
+    x = np.atleast_1d(np.asarray(x, F))
+    found = np.zeros_like(x)
+    wrapper(x, found)
+    return found
+
+
+@pytest.mark.parametrize("reach", [1e-20, 1e-3, 1.0, 12.0, 1e30])
+def test_tanh_and_exp_keep_their_relative_bounds(reach):
+    x = np.linspace(-reach, reach, 200_002).astype(F)
+    exact = np.tanh(x.astype(np.float64))
+    assert (np.abs(values_of(tanh_of, x) - exact) <= TANH_BOUND * np.abs(exact)).all()
+    x = x[x <= 0.0]
+    exact = np.expm1(x.astype(np.float64))
+    assert (np.abs(values_of(exp_minus_one_of, x) - exact) <= EXP_BOUND * np.abs(exact)).all()
+
+
+def test_tanh_and_exp_have_the_bits_of_their_operations_in_numpy():
+    """Fails if a compiler fuses a multiplication with an addition."""
+
+    def tanh(x):
+        u = x * x
+        top = x + x * u * (maths._T0 + u * (maths._T1 + u * (maths._T2 + u * maths._T3)))
+        return np.clip(top / (F(1.0) + u * (maths._U0 + u * (maths._U1 + u * (maths._U2 + u * maths._U3)))), -1, 1)
+
+    x = np.linspace(-8.9, 8.9, 100_001).astype(F)
+    np.testing.assert_array_equal(values_of(tanh_of, x), tanh(x))
+    half = tanh(F(0.5) * x)
+    np.testing.assert_array_equal(values_of(exp_minus_one_of, x), F(2.0) * half / (F(1.0) - half))
+
+
+def test_tanh_is_odd_and_ends_at_one_and_nan_stays_nan():
+    x = np.linspace(0.0, 20.0, 10_001).astype(F)
+    np.testing.assert_array_equal(values_of(tanh_of, -x), -values_of(tanh_of, x))
+    assert values_of(tanh_of, [np.inf, -np.inf, 1e38, 12.0]).tolist() == [1.0, -1.0, 1.0, 1.0]
+    assert values_of(exp_minus_one_of, [-np.inf, -30.0, 0.0]).tolist() == [-1.0, -1.0, 0.0]
+    assert np.isnan([values_of(tanh_of, np.nan), values_of(exp_minus_one_of, np.nan)]).all()
 
 
 @pytest.mark.parametrize("length", [1e-30, 1e-3, 1.0, 1e4, 1e30])

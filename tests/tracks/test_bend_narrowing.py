@@ -1,86 +1,92 @@
-"""Bends that are a little too tight for their road are narrowed."""
+"""A road is narrowed on its inside where a bend or a neighbouring leg leaves no room, and only there."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from shapely.geometry import LinearRing
 
-from hotlap.tracks.bend_narrowing import MAX_EXCESS_SHARE, NARROWED_MARGIN, narrow_tight_bends
+from hotlap.tracks.bend_narrowing import NARROWED_MARGIN, Narrowing, find_narrowings, narrow_tight_bends
 from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.geometry import DEFAULT_SPACING_M, build_nodes, find_fault
+from hotlap.tracks.geometry import DEFAULT_SPACING_M, build_nodes, find_fault, road_edges
 from hotlap.tracks.road import ROAD_MARGIN, inner_margin, trace
+from tracks.shapes import circle, hairpins, peanut, stadium
 
 
-def hairpin(radius_m: float, *, half_m: float = 4.0, tip_half_m: float | None = None, spacing_m: float = 5.0):
-    """Two straights of 150 m, one end round and wide, the other round with `radius_m`; driven to the left."""
-    wide_m = 40.0
-    lean = math.asin((wide_m - radius_m) / 150.0)
-    arcs = []
-    for centre_x, radius, first in ((0.0, wide_m, 0.5 * math.pi + lean), (150.0, radius_m, -0.5 * math.pi - lean)):
-        turn = math.pi + (-2.0 if centre_x else 2.0) * -lean
-        angle = first + np.linspace(0.0, turn, max(5, round(turn * radius / spacing_m)))
-        arcs.append((centre_x + radius * np.cos(angle), radius * np.sin(angle)))
-    x, y = [], []
-    for k, (ax, ay) in enumerate(arcs):
-        bx, by = arcs[1 - k]
-        count = round(math.hypot(bx[0] - ax[-1], by[0] - ay[-1]) / spacing_m)
-        share = np.arange(1, count) / count
-        x += [ax, ax[-1] + share * (bx[0] - ax[-1])]
-        y += [ay, ay[-1] + share * (by[0] - ay[-1])]
-    x, y = np.concatenate(x), np.concatenate(y)
-    half = np.full_like(x, half_m)
-    left = half.copy()
-    if tip_half_m is not None:
-        left[np.argmax(x)] = tip_half_m
-    return Centreline(x, y, half, left)
+def mirrored(line: Centreline) -> Centreline:
+    return Centreline(line.x_m, -line.y_m, line.width_left_m, line.width_right_m)
 
 
-def tightest(line, side="left"):
-    road = trace(line, DEFAULT_SPACING_M)
-    return float(inner_margin(road, side).min())
+def narrowed(line: Centreline) -> Centreline:
+    return narrow_tight_bends(line, DEFAULT_SPACING_M)
 
 
-def with_margin(margin: float) -> Centreline:
-    """A hairpin whose inner half is widened at its tip until that share of the radius is left."""
-    low, high = 4.0, 40.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if tightest(hairpin(12.0, tip_half_m=middle)) > margin else (low, middle)
-    return hairpin(12.0, tip_half_m=low)
+def tightest(line: Centreline) -> float:
+    return float(inner_margin(trace(line, DEFAULT_SPACING_M), "left").min())
 
 
-@pytest.mark.parametrize("margin", [ROAD_MARGIN - 0.003, -0.02, -0.1, -MAX_EXCESS_SHARE + 0.003])
-def test_a_short_peak_is_narrowed_and_nothing_else_changes(margin):
-    line = with_margin(margin)
+@pytest.mark.parametrize("half_m", [6.8, 7.5, 9.0, 15.0])
+def test_a_hairpin_tighter_than_its_road_is_narrowed_at_its_tip_and_nothing_else_changes(half_m):
+    line = hairpins(5.7, left=half_m, right=6.8)
     assert "tighter than the half-width" in find_fault(line).text
-    narrowed, [narrowing] = narrow_tight_bends(line, DEFAULT_SPACING_M)
-    assert find_fault(narrowed) is None
-    assert ROAD_MARGIN < tightest(narrowed) <= NARROWED_MARGIN + 0.01
-    changed = np.flatnonzero(narrowed.width_left_m != line.width_left_m)
-    tip = int(np.argmax(line.x_m))
-    assert set(changed) <= {tip - 1, tip, tip + 1}
-    assert narrowing.side == "left"
-    assert narrowing.by_m == pytest.approx((line.width_left_m - narrowed.width_left_m).max())
+    narrow = narrowed(line)
+    assert find_fault(narrow) is None
+    assert ROAD_MARGIN < tightest(narrow) <= NARROWED_MARGIN + 0.1
     for name in ("x_m", "y_m", "width_right_m"):
-        assert getattr(narrowed, name) is getattr(line, name)
-    build_nodes(narrowed)
-
-
-def test_a_line_that_is_valid_or_beyond_help_is_not_changed():
-    valid, much = hairpin(12.0), with_margin(-MAX_EXCESS_SHARE - 0.01)
-    long = [hairpin(8.0, half_m=8.4, spacing_m=spacing_m) for spacing_m in (1.0, 2.0, 3.0)]
-    tiny = replace(valid, x_m=valid.x_m * 0.1, y_m=valid.y_m * 0.1)
-    assert find_fault(valid) is None
-    for line in (valid, much, *long, tiny):
-        assert line is valid or find_fault(line) is not None
-        narrowed, narrowings = narrow_tight_bends(line, DEFAULT_SPACING_M)
-        assert (narrowed is line, narrowings) == (True, [])
+        assert getattr(narrow, name) is getattr(line, name)
+    changed = np.flatnonzero(narrow.width_left_m != line.width_left_m)
+    assert (np.abs(line.x_m[changed]) > 200.0 - 6.0 * half_m).all()
+    assert narrow.width_left_m.min() > 4.0
+    nodes = build_nodes(narrow)
+    assert all(LinearRing(edge).is_simple for edge in road_edges(nodes))
 
 
 def test_the_right_hand_side_is_narrowed_the_same():
-    line = with_margin(-0.02)
-    mirrored = Centreline(line.x_m, -line.y_m, line.width_left_m, line.width_right_m)
-    narrowed, [narrowing] = narrow_tight_bends(mirrored, DEFAULT_SPACING_M)
-    assert narrowing.side == "right"
-    assert narrowed.width_right_m == pytest.approx(narrow_tight_bends(line, DEFAULT_SPACING_M)[0].width_left_m)
+    line = hairpins(5.7, left=6.8, right=6.8)
+    assert narrowed(mirrored(line)).width_right_m == pytest.approx(narrowed(line).width_left_m)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        stadium(5.7, straight_m=250.0, spacing_m=4.0, left=6.8, right=6.8),
+        peanut(30.0, 3.0, right=1.0, left=5.0),
+    ],
+    ids=["legs side by side", "a waist"],
+)
+def test_neighbouring_legs_share_the_room_between_them(line):
+    assert find_fault(line) is not None
+    assert find_fault(narrowed(line)) is None
+    assert narrowed(line).width_left_m.min() > 1.9
+
+
+def test_a_road_with_room_is_the_same_object_afterwards():
+    for line in (circle(), hairpins(12.0, left=6.8, right=6.8), stadium(20.0)):
+        assert find_fault(line) is None
+        assert narrowed(line) is line
+
+
+def test_what_is_no_road_is_left_for_the_check_and_the_rest_is_narrowed():
+    spike = hairpins(5.7, left=6.8, right=6.8)
+    y = spike.y_m.copy()
+    far = int(np.argmin(np.abs(spike.x_m) + 100.0 * (y > 0.0)))
+    y[far] -= 12.0
+    spike = replace(spike, y_m=y)
+    narrow = narrowed(spike)
+    assert find_fault(narrow).point in {far - 1, far}
+    assert "half-width of 6.80 m on its inside" in find_fault(narrow).text
+    assert narrow.width_left_m.min() < 6.0
+    short = replace(spike, x_m=0.1 * spike.x_m, y_m=0.1 * spike.y_m)
+    assert narrowed(short) is short
+
+
+def test_narrowings_are_found_by_side_place_and_amount():
+    wide = circle(num_points=100)
+    left, right = wide.width_left_m.copy(), wide.width_right_m.copy()
+    left[20:23] -= (0.5, 1.5, 0.4)
+    left[60] -= 0.009
+    right[50] -= 2.0
+    found = find_narrowings(wide, replace(wide, width_left_m=left, width_right_m=right), 4.0)
+    assert found == [Narrowing(84.0, 1.5, "left"), Narrowing(200.0, 2.0, "right")]
+    assert math.isclose(found[0].by_m, 1.5)

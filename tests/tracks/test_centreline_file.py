@@ -78,7 +78,7 @@ BROKEN = {
     "tight curve": (joined(rows_of(wavy(60.0, 8, 0.25, 400))), r":\d+: curve at s = .* tighter than the half-width"),
     "crossed edges": (joined(rows_of(peanut(30.0, 3.0, right=1.0, left=5.0))), r":\d+: the left edge crosses itself"),
     "short lap": (joined(rows(12.0, 60, 2.0)), r":2: the lap is 75.4 m long; it must be at least 100 m"),
-    "long lap": (joined(rows(6000.0, 900)), r":2: the lap is 37\d+ m long; it must be at most 30000 m"),
+    "long lap": (joined(rows(6000.0, 900)), r":2: the lap is 37\d+\.\d m long; it must be at most 30000 m"),
     "scribble": (
         joined([f"{x},{y},1,1" for x, y in np.random.default_rng(5).integers(0, 99, (90, 2))]),
         r"(folds|tight)",

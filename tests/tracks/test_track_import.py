@@ -1,15 +1,21 @@
 """Importing centrelines."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hotlap.drivers.driver import make_driver
 from hotlap.errors import TrackError
+from hotlap.evaluation.evaluate import evaluate
 from hotlap.tracks.centreline import Centreline, length_m
 from hotlap.tracks.centreline_file import write_centreline
 from hotlap.tracks.geometry import build_nodes
+from hotlap.tracks.registry import save_track
 from hotlap.tracks.track_import import IMPORT_SPACING_M, import_centreline
+from tracks.shapes import circle, hairpins, stadium
 
 
 @pytest.fixture
@@ -56,9 +62,11 @@ def test_an_impossible_width_is_refused(oval, width_m):
         import_centreline(oval, width_m=width_m)
 
 
-def test_a_width_the_bends_do_not_allow_is_refused(oval):
-    with pytest.raises(TrackError, match="tighter than the half-width"):
-        import_centreline(oval, width_m=90.0)
+def test_a_width_the_bends_have_no_room_for_is_narrowed_there(oval, caplog):
+    line = import_centreline(oval, width_m=90.0)
+    assert "narrowed on the inside: by" in caplog.text
+    assert line.width_right_m == pytest.approx(45.0)
+    assert 20.0 < line.width_left_m.min() < 30.0
 
 
 @pytest.mark.parametrize("start_m", [-1.0, 1e6, math.nan, math.inf])
@@ -67,23 +75,41 @@ def test_a_start_beyond_the_lap_is_refused(oval, start_m):
         import_centreline(oval, start_m=start_m)
 
 
-def tight_oval(left_m: float) -> Centreline:
-    """An ellipse with a radius of 30 m at its ends, three points of which have `left_m` of road on the inside."""
-    angle = np.linspace(0.0, 2.0 * math.pi, 120, endpoint=False)
-    left = np.full_like(angle, 5.0)
-    left[59:62] = left_m
-    return Centreline(120.0 * np.cos(angle), 60.0 * np.sin(angle), np.full_like(angle, 3.0), left)
+def test_the_hairpin_of_spa_is_imported_narrowed_with_one_line_and_driven_clean(tmp_path, caplog):
+    write_centreline(tmp_path / "spa.csv", hairpins(5.7, right=6.8, left=6.8))
+    line = import_centreline(tmp_path / "spa.csv")
+    [record] = caplog.records
+    place = r"by \d+\.\d+ m on the left at s = \d+ m"
+    assert re.search(rf"so it was narrowed on the inside: {place}, {place}\.$", record.message)
+    nodes = build_nodes(line)
+    assert nodes.road_right_m == pytest.approx(6.8)
+    assert 4.5 < nodes.road_left_m.min() < 6.5
+    save_track("spa", line, "")
+    laps = evaluate(make_driver("casual"), "spa", episodes=2)
+    assert (laps.completion_rate, laps.clean_lap_rate) == (1.0, 1.0)
 
 
-def test_a_bend_a_little_tighter_than_its_road_is_narrowed_with_a_warning(tmp_path, caplog):
-    write_centreline(tmp_path / "oval.csv", tight_oval(31.0))
-    line = import_centreline(tmp_path / "oval.csv")
-    assert "is a little tighter than its road: narrowed by" in caplog.text
-    assert 20.0 < build_nodes(line).road_left_m.max() < 30.0
+def test_a_noisy_line_with_dense_points_is_imported(tmp_path):
+    rng = np.random.default_rng(3)
+    clean = circle(100.0, 628, right=6.0, left=6.0)
+    noisy = replace(clean, x_m=clean.x_m + rng.normal(0.0, 0.1, 628), y_m=clean.y_m + rng.normal(0.0, 0.1, 628))
+    write_centreline(tmp_path / "noisy.csv", noisy)
+    assert length_m(import_centreline(tmp_path / "noisy.csv")) == pytest.approx(628.0, rel=0.01)
 
 
-def test_a_bend_that_is_much_too_tight_is_refused_unless_a_width_is_given(tmp_path):
-    write_centreline(tmp_path / "oval.csv", tight_oval(38.0))
-    with pytest.raises(TrackError, match=r"oval\.csv:6[123]: curve at s = \d+ m has a radius of 30"):
-        import_centreline(tmp_path / "oval.csv")
-    assert build_nodes(import_centreline(tmp_path / "oval.csv", width_m=10.0)).road_left_m == pytest.approx(5.0)
+@pytest.mark.parametrize("options", [{}, {"reverse_travel": True}, {"start_m": 100.0}])
+def test_a_fault_found_after_resampling_names_the_line_of_the_file(tmp_path, options):
+    # Two legs 2 m apart: no road of any width has room there.
+    write_centreline(tmp_path / "pin.csv", stadium(1.2, straight_m=250.0, spacing_m=1.0, right=4.0, left=4.0))
+    with pytest.raises(TrackError, match=r"pin\.csv:(\d+): ") as caught:
+        import_centreline(tmp_path / "pin.csv", **options)
+    line = int(re.search(r"pin\.csv:(\d+)", str(caught.value))[1])
+    row = (tmp_path / "pin.csv").read_text().splitlines()[line - 1]
+    assert abs(float(row.split(",")[0])) > 40.0
+
+
+def test_a_lap_that_is_too_short_or_too_long_is_refused(tmp_path):
+    for radius_m in (12.0, 6000.0):
+        write_centreline(tmp_path / "lap.csv", circle(radius_m, 900, right=2.0, left=2.0))
+        with pytest.raises(TrackError, match=r"lap\.csv:2: the lap is .* m long; it must be at"):
+            import_centreline(tmp_path / "lap.csv")

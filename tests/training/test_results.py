@@ -14,7 +14,17 @@ import torch
 import hotlap
 from hotlap.errors import ModelError
 from hotlap.evaluation.returns import Returns
-from hotlap.training.results import ExperimentResults, FinalMetrics, RunTotals, is_converged, make_results, provenance
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import load_track
+from hotlap.training.results import (
+    ExperimentResults,
+    FinalFigures,
+    FinalMetrics,
+    RunTotals,
+    is_converged,
+    make_results,
+    provenance,
+)
 from hotlap.training.run_files.model_card import make_card
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.vec_envs.factory import TrainingEnvs
@@ -32,8 +42,7 @@ def results(tmp_path):
         CONFIG,
         make_card(CONFIG, TrainingEnvs(CONFIG).env, 102, "w" * 64),
         RunTotals(started_s=0.0, ended_s=86_400.5, trained_s=3.5, num_episodes=7),
-        Returns(np.array([1.0, 3.0]), np.array([10, 20])),
-        None,
+        FinalFigures(Returns(np.array([1.0, 3.0]), np.array([10, 20]))),
     )
 
 
@@ -47,6 +56,7 @@ def test_the_document_describes_the_run(results):
     assert results.hyperparameters["n_steps"] == 32
     assert (results.environment["track"], results.environment["num_envs"]) == ("track-01", 3)
     assert (results.provenance.weights_digest, results.provenance.config_digest) == ("w" * 64, CONFIG.digest())
+    assert results.provenance.track_digest == track_digest(load_track("track-01").nodes)
 
 
 @pytest.mark.parametrize("evaluation", [None, {"laps": 3, "gap_to_optimal": None}])
@@ -98,7 +108,7 @@ def test_the_threshold_is_that_of_the_environment(tmp_path, mean, answer):
     config = tiny_config(env="CartPole-v1")  # its threshold is 475
     card = make_card(config, TrainingEnvs(config).env, 1, "w")
     returns = Returns(np.array([mean]), np.array([1]))
-    found = make_results(RunFolder(tmp_path, "x"), config, card, RunTotals(0.0, 1.0, 1.0, 1), returns, None)
+    found = make_results(RunFolder(tmp_path, "x"), config, card, RunTotals(0.0, 1.0, 1.0, 1), FinalFigures(returns))
     assert found.metrics.converged is answer
 
 

@@ -5,6 +5,7 @@ import re
 import threading
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -18,7 +19,7 @@ from hotlap.models.archive import read_about, read_archive, tensors_digest
 from hotlap.models.model_file import read_model
 from hotlap.training import trainer as trainer_module
 from hotlap.training.algorithms.registry import LEARNERS
-from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
+from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator, evaluate_model
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_files import run_writer
 from hotlap.training.run_files.metrics_document import TrainingMetrics
@@ -62,7 +63,7 @@ def test_nothing_is_written_before_environments_and_learner_are_built(tmp_path, 
     assert (trainer.checkpoints.config, trainer.optimal_lap_s) == (config.checkpoint, None)
     trainer.run(on_ready=make_folder)
     assert seen == [False]
-    own = [f"ppo_seed42_{name}" for name in ("metrics.json", "metrics.jsonl", "model.zip", "results.json")]
+    own = [f"ppo_seed42_{name}" for name in ("metrics.json", "model.zip", "results.json")]
     assert sorted(file.name for file in path.iterdir()) == ["config.toml", *own, "tensorboard"]
 
 
@@ -94,7 +95,8 @@ def test_the_learner_has_the_runs_settings_and_callbacks(tmp_path, lazy, algo, e
     config = tiny_config(algo, env, num_envs=2, **{algo: {"learning_rate": 1.25e-3}})
     outcome = Trainer(config, folder_at(tmp_path, config), on_progress=print, callbacks=[Mine()]).run()
     [(model, steps, arguments)] = lazy
-    assert (type(model).__name__, model.n_envs, steps) == (f"Hotlap{algo.upper()}", 2, 100)
+    name = "TensorPPO" if algo == "ppo" else f"Hotlap{algo.upper()}"
+    assert (type(model).__name__, model.n_envs, steps) == (name, 2, 100)
     assert arguments["reset_num_timesteps"] is True
     assert arguments["log_interval"] == (4 if algo == "sac" else 1)
     names = ["RacerMetricsCallback"] * (env == RACER) + ["MetricsCallback", "CheckpointingCallback", "ProgressCallback"]
@@ -157,7 +159,7 @@ def test_the_documents_have_the_contracts_keys(finished):
     document = json.loads(folder.results.read_text())
     assert set(document) == {"experiment_results"}
     content = document["experiment_results"]
-    sections = {*RESULTS, "hyperparameters", "environment", "provenance"}
+    sections = {*RESULTS, "hyperparameters", "environment", "provenance", "best"}
     assert set(content) == sections | ({"evaluation"} if config.is_racer else set())
     assert {section: set(content[section]) for section in RESULTS} == RESULTS
     assert all(UTC.fullmatch(content["metadata"][name]) for name in ("start_time", "end_time"))
@@ -192,12 +194,23 @@ def test_figures_and_files_agree_with_each_other(finished):
     assert results.metrics.final_reward_std >= 0.0
     # The racer has no reward threshold.
     assert results.metrics.converged is (None if config.is_racer else False)
+    best = read_model(folder.best)
     if config.is_racer:
         metrics = TrainingMetrics.load(folder.metrics)
         assert results.metrics.total_episodes >= metrics.time_series[-1].episode > 0
         # Of the best model, over starts not used for selection.
         found = [results.evaluation[name] for name in ("episodes", "track", "driver", "seed")]
         assert found == [3, "track-01", "ppo_seed42_best", FINAL_SEED]
+        assert results.best == {"model_file": folder.best.name, "step": best.card.step, **results.evaluation}
+    else:
+        names = ("final_reward_mean", "final_reward_std", "episode_length_mean")
+        for path, found in ((folder.model, msgspec.structs.asdict(results.metrics)), (folder.best, results.best)):
+            expected = evaluate_model(path, episodes=3, seed=FINAL_SEED)
+            assert [found[name] for name in names] == pytest.approx(
+                [expected[name] for name in ("mean_reward", "std_reward", "mean_episode_length")]
+            )
+        assert (results.best["model_file"], results.best["step"]) == (folder.best.name, best.card.step)
+        assert results.best["converged"] is False
 
 
 def test_a_model_holds_the_whole_state_but_no_replay_buffer(finished):
@@ -274,9 +287,9 @@ def test_training_time_is_summed_over_all_resumes_without_the_final_evaluation(t
     clock, config = Clock(monkeypatch), tiny_config(checkpoint={"interval": 0})
     evaluate = PolicyEvaluator.evaluate_returns
 
-    def slowly(self, policy, episodes):
+    def slowly(*arguments):
         clock.now_s += 500.0
-        return evaluate(self, policy, episodes)
+        return evaluate(*arguments)
 
     monkeypatch.setattr(PolicyEvaluator, "evaluate_returns", slowly)
     folder, stop = folder_at(tmp_path, config), StopAt(50)

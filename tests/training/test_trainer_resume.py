@@ -16,6 +16,8 @@ from hotlap.errors import ModelError, StateError
 from hotlap.models.archive import read_archive, write_archive
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
+from hotlap.training.run_files.json_documents import encode
+from hotlap.training.run_files.metrics_document import TrainingMetrics
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.racer import RacerVecEnv
@@ -100,6 +102,8 @@ def test_a_run_resumed_from_any_of_its_checkpoints_is_bit_identical(tmp_path, wh
         killed = tmp_path / str(step)
         shutil.copytree(whole(config), killed)
         folder = RunFolder(killed, config.experiment_id)
+        points = TrainingMetrics.load(folder.metrics).time_series
+        folder.journal.write_bytes(b"".join(encode(point) + b"\n" for point in points))
         for path in (folder.results, folder.metrics, folder.model):
             path.unlink()
         for later in (one for one in steps if one > step):

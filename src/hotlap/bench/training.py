@@ -1,4 +1,4 @@
-"""Measures decisions per second of a whole training run, and of stock PPO on one environment for comparison."""
+"""Measures decisions per second of training, and of stable-baselines3's own PPO over the same cars for comparison."""
 
 import statistics
 import sys
@@ -8,115 +8,150 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.config import as_plain
-from hotlap.envs.racer import RacerEnv
 from hotlap.errors import ConfigError
-from hotlap.models.model_file import PolicySettings
-from hotlap.training.checkpoint import CheckpointConfig
+from hotlap.models.policy import policy_arguments
+from hotlap.training.algorithms.registry import learner_class
 from hotlap.training.hyperparameters import MAX_STEPS, PPOSettings
-from hotlap.training.run_config import EvaluationSettings, NormalizeSettings, RacerOptions, RunConfig
+from hotlap.training.recipe import resolve_config
+from hotlap.training.run_config import RunConfig
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
+from hotlap.training.vec_envs.factory import TrainingEnvs
 
 MAX_ROLLOUTS = 10_000
-BATCHED = PPOSettings(n_steps=64, batch_size=4096, n_epochs=4)
-# The defaults of stable-baselines3.
-SINGLE = PPOSettings(n_steps=2048, batch_size=64, n_epochs=10)
-NET_ARCH = (64, 64)
-CHECKPOINT_INTERVAL = 500_000
+RECIPE = "racer-ppo"
+# Settings of ours that stable-baselines3's PPO does not have; they take no time.
+_NOT_STOCK = ("desired_kl", "final_lr_fraction", "min_std", "final_min_std")
 
 
 @dataclass(frozen=True)
 class TrainingSpeed:
-    """Decisions per second, learning included, of many cars and of one, and the settings of both.
+    """Decisions per second, learning included, of our learner and of stable-baselines3's, and the settings of both.
 
-    `peak_memory_mb` is the peak memory of this process; None on Windows.
+    `samples_per_sec` counts a decision once for each epoch. `peak_memory_mb` is the peak memory of this process; None
+    on Windows.
     """
 
     decisions_per_sec: float
-    single_decisions_per_sec: float
+    stock_decisions_per_sec: float
     ratio: float
+    samples_per_sec: float
+    device: str
     peak_memory_mb: float | None
+    learner: str
     num_envs: int
     rollouts: int
-    single_rollouts: int
     track: str
     net_arch: tuple[int, ...]
     torch_threads: int
     ppo: dict[str, Any]
-    single_ppo: dict[str, Any]
 
 
 def measure_training(
-    num_envs: int,
-    rollouts: int,
-    single_rollouts: int,
-    track_id: str,
-    batched: PPOSettings = BATCHED,
-    single: PPOSettings = SINGLE,
+    num_envs: int, rollouts: int, track_id: str, device: str = "cpu", ppo: PPOSettings | None = None
 ) -> TrainingSpeed:
-    """Train with `num_envs` cars in a complete run (normalizer, callbacks, metrics), then with one car and stock PPO.
+    """Train with the recipe's settings, by turns one rollout with our learner and one with stable-baselines3's.
 
-    Each rate is that of the median rollout with its update, without the first one, which warms up.
+    Ours is a complete run with its callbacks, metrics and checkpoints, but without evaluations; theirs is the bare
+    algorithm. Each rate is that of the median rollout with its update, without the first one, which warms up.
     """
-    for name, value in (("rollouts", rollouts), ("single_rollouts", single_rollouts)):
-        if not 1 <= value <= MAX_ROLLOUTS:
-            raise ConfigError(f"{name} must be from 1 to {MAX_ROLLOUTS}, got {value}.")
-    config = RunConfig(
-        steps=MAX_STEPS,
-        num_envs=num_envs,
-        racer=RacerOptions(track=track_id, config={"episode": {"start": "random"}}),
-        policy=PolicySettings(net_arch=NET_ARCH),
-        normalize=NormalizeSettings(obs=True, reward=True),
-        ppo=batched,
-        checkpoint=CheckpointConfig(interval=CHECKPOINT_INTERVAL),
-        evaluation=EvaluationSettings(interval=0, final_episodes=1),
-    )
-    many = num_envs * batched.n_steps / _batched_rollout_s(config, rollouts)
-    memory_mb = peak_memory_mb()
-    one = single.n_steps / _single_rollout_s(track_id, single, single_rollouts)
+    if not 1 <= rollouts <= MAX_ROLLOUTS:
+        raise ConfigError(f"rollouts must be from 1 to {MAX_ROLLOUTS}, got {rollouts}.")
+    config = bench_config(num_envs, track_id, device, ppo)
+    envs = TrainingEnvs(config)
+    try:
+        clock = AlternatingClock(rollouts, stock_learner(config, envs.env))
+        with tempfile.TemporaryDirectory(prefix="hotlap-bench-") as place:
+            Trainer(config, RunFolder(Path(place), config.experiment_id), callbacks=[clock]).run()
+    finally:
+        envs.close()
+    num_decisions = num_envs * config.ppo.n_steps
+    ours, stock = (num_decisions / statistics.median(times_s) for times_s in (clock.our_s, clock.stock_s))
     return TrainingSpeed(
-        decisions_per_sec=many,
-        single_decisions_per_sec=one,
-        ratio=many / one,
-        peak_memory_mb=memory_mb,
+        decisions_per_sec=ours,
+        stock_decisions_per_sec=stock,
+        ratio=ours / stock,
+        samples_per_sec=ours * config.ppo.n_epochs,
+        device=config.device,
+        peak_memory_mb=peak_memory_mb(),
+        learner=learner_class(config).__name__,
         num_envs=num_envs,
         rollouts=rollouts,
-        single_rollouts=single_rollouts,
         track=track_id,
-        net_arch=NET_ARCH,
+        net_arch=config.policy.net_arch or (),
         torch_threads=config.torch_threads,
-        ppo=as_plain(batched),
-        single_ppo=as_plain(single),
+        ppo=as_plain(config.ppo),
     )
 
 
-class RolloutClock(BaseCallback):
-    """Times rollouts from the start of one to the start of the next, and stops training after `rollouts` + 1."""
+def bench_config(num_envs: int, track_id: str, device: str, ppo: PPOSettings | None = None) -> RunConfig:
+    """The recipe's run without an end and without evaluations; `ppo` replaces its hyperparameters."""
+    asked: dict[str, Any] = {
+        "steps": MAX_STEPS,
+        "num_envs": num_envs,
+        "device": device,
+        "racer.track": track_id,
+        "evaluation.interval": 0,
+        "evaluation.final_episodes": 1,
+        "ppo": None if ppo is None else as_plain(ppo),
+    }
+    return resolve_config(RECIPE, asked)
 
-    def __init__(self, rollouts: int) -> None:
+
+def stock_learner(config: RunConfig, env: VecEnv) -> PPO:
+    """stable-baselines3's own PPO with a run's settings."""
+    arguments = {name: value for name, value in as_plain(config.ppo).items() if name not in _NOT_STOCK}
+    learner = PPO(
+        "MlpPolicy",
+        env,
+        policy_kwargs=policy_arguments(config.policy, "ppo"),
+        device=config.device,
+        seed=config.seed,
+        **arguments,
+    )
+    learner.set_logger(Logger(None, []))
+    return learner
+
+
+class AlternatingClock(BaseCallback):
+    """Times the rollouts of a run with their updates, and one of `stock` after each, so that noise hits both.
+
+    The first of both is not counted; the run ends after `rollouts` more.
+    """
+
+    def __init__(self, rollouts: int, stock: PPO) -> None:
         super().__init__()
-        self._num_rollouts = rollouts + 1
-        self._starts_s: list[float] = []
+        self._num_rollouts, self._stock = rollouts, stock
+        self.our_s: list[float] = []
+        self.stock_s: list[float] = []
+        self._begin_s: float | None = None
+        self._is_warm = False
+        _, self._nothing = stock._setup_learn(MAX_STEPS)
 
     def _on_rollout_start(self) -> None:
-        self._starts_s.append(time.perf_counter())
+        now_s = time.perf_counter()
+        if self._begin_s is not None:
+            stock_s = self._stock_rollout_s()
+            if self._is_warm:
+                self.our_s.append(now_s - self._begin_s)
+                self.stock_s.append(stock_s)
+            self._is_warm = True
+        self._begin_s = time.perf_counter()
 
     def _on_step(self) -> bool:
-        return len(self._starts_s) <= self._num_rollouts
+        return len(self.our_s) < self._num_rollouts
 
-    @property
-    def rollout_s(self) -> float:
-        """Seconds of the median rollout with its update, without the first."""
-        pairs = zip(self._starts_s[1:], self._starts_s[2:], strict=False)
-        return statistics.median(after_s - before_s for before_s, after_s in pairs)
+    def _stock_rollout_s(self) -> float:
+        stock, begin_s = self._stock, time.perf_counter()
+        stock.collect_rollouts(stock.env, self._nothing, stock.rollout_buffer, stock.n_steps)  # type: ignore[arg-type]
+        stock.train()
+        return time.perf_counter() - begin_s
 
 
 def peak_memory_mb() -> float | None:
@@ -127,28 +162,3 @@ def peak_memory_mb() -> float | None:
         return None
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return largest / (1 << 20) if sys.platform == "darwin" else largest / (1 << 10)
-
-
-def _batched_rollout_s(config: RunConfig, rollouts: int) -> float:
-    clock = RolloutClock(rollouts)
-    with tempfile.TemporaryDirectory(prefix="hotlap-bench-") as place:
-        Trainer(config, RunFolder(Path(place), config.experiment_id), callbacks=[clock]).run()
-    return clock.rollout_s
-
-
-def _single_rollout_s(track_id: str, settings: PPOSettings, rollouts: int) -> float:
-    """Seconds per rollout of stock PPO on one monitored `RacerEnv`."""
-    torch.set_num_threads(RunConfig.torch_threads)
-    model = PPO(
-        "MlpPolicy",
-        DummyVecEnv([lambda: Monitor(RacerEnv(track_id))]),
-        n_steps=settings.n_steps,
-        batch_size=settings.batch_size,
-        n_epochs=settings.n_epochs,
-        device="cpu",
-        seed=0,
-    )
-    model.set_logger(Logger(None, []))
-    clock = RolloutClock(rollouts)
-    model.learn(MAX_STEPS, callback=clock)
-    return clock.rollout_s

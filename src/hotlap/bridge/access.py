@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from hotlap.errors import ConfigError
 
+MIN_TOKEN_CHARS = 16  # a shorter one could be guessed from another machine
+
 _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 
@@ -32,10 +34,17 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(host: str, token: str | None, token_variable: str) -> None:
-    """Refuse to listen on an address that other machines can reach unless a token is set."""
-    if not is_loopback(host) and not token:
+    """Refuse to listen on an address that other machines can reach unless a token is set that cannot be guessed."""
+    if is_loopback(host):
+        return
+    if not token:
         raise ConfigError(
             f"--host {host}: other machines may connect only with a token. Set {token_variable}, or leave --host out."
+        )
+    if len(token) < MIN_TOKEN_CHARS:
+        raise ConfigError(
+            f"{token_variable}: for --host {host} a token has at least {MIN_TOKEN_CHARS} characters, got {len(token)}. "
+            'Take one from `python -c "import secrets; print(secrets.token_urlsafe())"`.'
         )
 
 

@@ -1,6 +1,7 @@
 """A synchronous client of the bridge: one reply per request, each with a time limit."""
 
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from types import TracebackType
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from websocket import ABNF
 from hotlap.bridge.protocol import (
     DECODE_ERRORS,
     LOOPBACK_HOST,
+    MAX_ERROR_CHARS,
     PROTOCOL,
     TOKEN_VARIABLE,
     BatchResetResult,
@@ -26,8 +28,9 @@ from hotlap.bridge.protocol import (
     default_port,
     default_token,
     encode,
+    printable,
 )
-from hotlap.errors import BridgeConnectionError, BridgeError, BridgeTimeoutError, UnknownTrackError
+from hotlap.errors import BridgeConnectionError, BridgeError, BridgeTimeoutError, ConfigError, UnknownTrackError
 from hotlap.sim.version import PHYSICS_VERSION
 
 CONNECT_TIMEOUT_S = 5.0
@@ -53,7 +56,8 @@ def default_url() -> str:
 class BridgeClient:
     """A connection to a bridge. After a lost connection or a timeout it stays closed: make a new client.
 
-    The token is HOTLAP_BRIDGE_TOKEN's unless given. Not thread-safe.
+    The token is HOTLAP_BRIDGE_TOKEN's unless given. It goes to `url` and nowhere else, so `url` must come from the
+    user, never from a file; redirects are refused. Not thread-safe.
     """
 
     def __init__(
@@ -65,42 +69,51 @@ class BridgeClient:
         request_timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         self.url = url or default_url()
+        self._place = _without_secrets(self.url)
         token = token or default_token()
+        if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+            raise ConfigError(f"{TOKEN_VARIABLE}: a token has only visible ASCII characters. Choose another.")
         try:
             self._socket: websocket.WebSocket | None = websocket.create_connection(
                 self.url,
                 timeout=connect_timeout_s,
                 header=[f"Authorization: Bearer {token}"] if token else [],
                 suppress_origin=True,
+                redirect_limit=0,  # a redirect would take the token to an address that the user did not give
                 enable_multithread=False,
                 skip_utf8_validation=True,  # the JSON decoder validates every byte anyway
             )
         except (OSError, ValueError, websocket.WebSocketException) as error:
-            raise _unreachable(self.url, error) from None
+            raise _unreachable(self._place, error) from None
+        if self._socket.getstatus() != HTTPStatus.SWITCHING_PROTOCOLS:  # older versions return a redirect as a success
+            self._drop()
+            raise _unreachable(self._place, websocket.WebSocketException("redirect"))
         self._socket.settimeout(request_timeout_s)
         self._timeout_s = request_timeout_s
 
     def exchange(self, message: Frame) -> Frame:
         """Send a message and wait for its reply, which may be an error."""
         if self._socket is None:
-            raise BridgeConnectionError(f"{self.url}: this connection is closed. Make a new client.")
+            raise BridgeConnectionError(f"{self._place}: this connection is closed. Make a new client.")
         try:
             self._socket.send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
             kind, data = self._socket.recv_data()
         except websocket.WebSocketTimeoutException:
             self._drop()
-            raise BridgeTimeoutError(f"{self.url}: no reply within {self._timeout_s:g} s. Make a new client.") from None
+            raise BridgeTimeoutError(
+                f"{self._place}: no reply within {self._timeout_s:g} s. Make a new client."
+            ) from None
         except (OSError, websocket.WebSocketException) as error:
             self._drop()
-            raise BridgeConnectionError(f"{self.url}: the connection broke ({error}). Make a new client.") from None
+            raise BridgeConnectionError(f"{self._place}: the connection broke ({error}). Make a new client.") from None
         except BaseException:
             self._drop()  # interrupted: the reply still to come must not be read as the reply to the next request
             raise
         if kind == ABNF.OPCODE_CLOSE:
             self._drop()
-            code, reason = int.from_bytes(data[:2], "big"), data[2:].decode("utf-8", "replace")
+            code, reason = int.from_bytes(data[:2], "big"), printable(data[2:].decode("utf-8", "replace"))
             raise BridgeConnectionError(
-                f"{self.url}: the bridge closed the connection (code {code}, {reason or 'no reason given'})."
+                f"{self._place}: the bridge closed the connection (code {code}, {reason or 'no reason given'})."
             )
         return Frame(data, kind == ABNF.OPCODE_BINARY)
 
@@ -110,9 +123,9 @@ class BridgeClient:
         try:
             result = read(reply.data)
         except DECODE_ERRORS as error:
-            raise BridgeError(f"{self.url}: this is not a reply of a bridge ({error}).") from None
+            raise BridgeError(f"{self._place}: this is not a reply of a bridge ({error}).") from None
         if isinstance(result, ErrorResult):
-            raise BridgeError(f"{self.url} refused: {result.message}")
+            raise BridgeError(f"{self._place} refused: {printable(result.message)}")
         return result
 
     def step_binary(self, actions: bytes) -> bytes:
@@ -123,8 +136,8 @@ class BridgeClient:
         try:
             message = _read_error(reply.data).message
         except DECODE_ERRORS as error:
-            raise BridgeError(f"{self.url}: this is not a reply of a bridge ({error}).") from None
-        raise BridgeError(f"{self.url} refused: {message}")
+            raise BridgeError(f"{self._place}: this is not a reply of a bridge ({error}).") from None
+        raise BridgeError(f"{self._place} refused: {printable(message)}")
 
     def close(self) -> None:
         """Close the connection; closing it twice is fine."""
@@ -152,6 +165,14 @@ class BridgeClient:
         self.close()
 
 
+def _without_secrets(url: str) -> str:
+    """The URL for messages: without the token that its query may hold, and without a user's password."""
+    scheme, colon, rest = url.partition("://")
+    place = rest.partition("?")[0].partition("#")[0]
+    host, slash, path = place.partition("/")
+    return printable(f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}")
+
+
 def connect_to_racer(url: str, track_ids: Iterable[str], *, binary: bool = False) -> BridgeClient:
     """Connect to a bridge and check that it has our physics version and these tracks."""
     client = BridgeClient(url)
@@ -176,13 +197,17 @@ def connect_to_racer(url: str, track_ids: Iterable[str], *, binary: bool = False
 
 def _unreachable(url: str, error: Exception) -> BridgeConnectionError:
     if isinstance(error, websocket.WebSocketBadStatusException):
-        body = (error.resp_body or b"").decode("utf-8", "replace").strip()
+        body = printable((error.resp_body or b"").decode("utf-8", "replace").strip())[:MAX_ERROR_CHARS]
         hint = f" Set {TOKEN_VARIABLE}." if error.status_code == 401 else ""
         return BridgeConnectionError(
             f"{url}: connection refused ({error.status_code}, {body or 'no reason given'}).{hint}"
         )
     if isinstance(error, websocket.WebSocketTimeoutException | TimeoutError):
         return BridgeTimeoutError(f"{url}: no answer in time. Check that a bridge is running there.")
+    if isinstance(error, websocket.WebSocketException) and "redirect" in str(error).lower():
+        return BridgeConnectionError(
+            f"{url}: the server redirects to another address, which is not followed. Give the bridge's own URL."
+        )
     if isinstance(error, ValueError):
         return BridgeConnectionError(f"{url}: not a WebSocket address ({error}). Give one like ws://127.0.0.1:9876.")
     return BridgeConnectionError(f"{url}: no bridge there ({error}). Start one with `hotlap bridge`.")

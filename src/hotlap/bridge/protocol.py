@@ -1,6 +1,8 @@
 """The bridge's messages: requests, replies, and how both are written as JSON."""
 
 import os
+import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -19,6 +21,7 @@ PORT_VARIABLE = "BRIDGE_PORT"
 TOKEN_VARIABLE = "HOTLAP_BRIDGE_TOKEN"  # noqa: S105 (the name of the variable, not the token)
 
 MAX_ERROR_CHARS = 400
+MAX_DEPTH = 64  # objects and arrays inside each other
 
 _TrackId: TypeAlias = Annotated[str, Meta(max_length=64)]
 Action: TypeAlias = tuple[float, float, float]  # steer, throttle, brake
@@ -136,12 +139,56 @@ class Frame(NamedTuple):
 encode = msgspec.json.Encoder().encode
 
 # `action` has another type for one car than for a batch, so the decoder depends on the last reset.
-decode_single = msgspec.json.Decoder(Hello | Reset | Step | Close).decode
-decode_batch = msgspec.json.Decoder(Hello | Reset | StepBatch | Close).decode
-decode_config = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_single: Callable[[bytes], Hello | Reset | Step | Close] = msgspec.json.Decoder(
+    Hello | Reset | Step | Close
+).decode
+_decode_batch: Callable[[bytes], Hello | Reset | StepBatch | Close] = msgspec.json.Decoder(
+    Hello | Reset | StepBatch | Close
+).decode
+decode_config = msgspec.json.Decoder(dict[str, Any]).decode  # of a request that `decode_*` accepted
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 # Everything that `decode_*` may raise.
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def decode_single(data: bytes) -> Hello | Reset | Step | Close:
+    """The request of a client that drives one car."""
+    check_depth(data)
+    return _decode_single(data)
+
+
+def decode_batch(data: bytes) -> Hello | Reset | StepBatch | Close:
+    """The request of a client that drives a batch."""
+    check_depth(data)
+    return _decode_batch(data)
+
+
+def check_depth(data: bytes) -> None:
+    """Raise BridgeError for JSON that is nested too deeply, before it is parsed.
+
+    The parser is limited only by the interpreter's recursion limit, which differs between versions of Python.
+    """
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:  # by far the most common case
+        return
+    # Without escapes every other quote ends a string, which is several times as fast to find.
+    outside = _STRING.sub(b"", data) if b"\\" in data else b"".join(data.split(b'"')[::2])
+    brackets = outside.translate(_AS_BRACKETS, _NO_BRACKETS)
+    depth = 0
+    # Each round removes the innermost level. What is left in the end belongs to no pair, so it is not JSON.
+    while depth <= MAX_DEPTH and b"[]" in brackets:
+        brackets = brackets.replace(b"[]", b"")
+        depth += 1
+    if depth + brackets.count(b"[") > MAX_DEPTH:
+        raise BridgeError(f"request: nested too deeply; at most {MAX_DEPTH} levels. Send a flatter message.")
+
+
+def printable(text: str) -> str:
+    r"""What the other side sent, safe to log: control characters and terminal escapes written as `\x1b`."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def describe_decode_error(error: Exception) -> str:

@@ -22,7 +22,7 @@ from picows import (
 
 from hotlap.bridge.access import AccessRules, Refusal, check_exposure
 from hotlap.bridge.connection import MAX_FRAME_BYTES, Connection
-from hotlap.bridge.protocol import DEFAULT_PORT, LOOPBACK_HOST, TOKEN_VARIABLE
+from hotlap.bridge.protocol import DEFAULT_PORT, LOOPBACK_HOST, TOKEN_VARIABLE, printable
 from hotlap.bridge.session import Session
 from hotlap.errors import BridgeError
 from hotlap.sim.batch_cpu import warm_up
@@ -87,7 +87,7 @@ class Bridge:
             refusal = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"this bridge already has {MAX_CONNECTIONS} clients")
         if refusal is None:
             return Connection(Session(self._rng), self._loop, self.connections)
-        logger.info("connection refused: %s", refusal.reason)
+        logger.info("connection refused: %s", printable(refusal.reason))
         body = refusal.reason.encode("utf-8", "replace")
         return WSUpgradeResponseWithListener(WSUpgradeResponse.create_error_response(refusal.status, body), None)
 

@@ -22,6 +22,7 @@ from hotlap.bridge.protocol import (
     describe_decode_error,
     encode,
     error_frame,
+    printable,
 )
 from hotlap.bridge.simulation import Simulation, simulation_for
 from hotlap.errors import BridgeError, HotlapError
@@ -51,11 +52,11 @@ class Session:
         except DECODE_ERRORS as error:
             return self._refuse(describe_decode_error(error))
         except Exception as error:  # a bug must fail one request, not stop the server
-            logger.error("internal error: %s: %s", type(error).__name__, " ".join(str(error).split())[:400])
+            logger.error("internal error: %s: %.400s", type(error).__name__, printable(str(error)))
             return error_frame("bridge: internal error; the request failed. See the bridge's log.")
 
     def _refuse(self, message: str) -> Frame:
-        logger.info("refused: %.200s", message)
+        logger.info("refused: %.200s", printable(message))
         return error_frame(message)
 
     def _answer_text(self, data: bytes) -> Frame:

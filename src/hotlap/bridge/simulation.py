@@ -26,7 +26,7 @@ from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import NUM_ACTIONS, as_actions
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.tracks.registry import load_track
+from hotlap.tracks.registry import load_tracks
 
 _NO_CONFIG = (b"", b"null")
 _LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
@@ -59,7 +59,8 @@ def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.
     _check_seed(request)
     if current is not None and current.fits(track_ids, settings, request.num_envs):
         return current
-    return Simulation(Fleet(track_ids, settings, request.num_envs or 1, CpuEngine()), request.num_envs is not None, rng)
+    fleet = Fleet(track_ids, settings, request.num_envs or 1, CpuEngine())
+    return Simulation(fleet, track_ids, request.num_envs is not None, rng)
 
 
 def _check_seed(request: Reset) -> None:
@@ -73,13 +74,13 @@ def _check_seed(request: Reset) -> None:
 class Simulation:
     """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
-    def __init__(self, fleet: Fleet, is_batch: bool, rng: np.random.Generator) -> None:
+    def __init__(self, fleet: Fleet, track_ids: list[str], is_batch: bool, rng: np.random.Generator) -> None:
         self.fleet = fleet
         self.is_batch = is_batch
         self._rng = rng
         self._batch = fleet.batch
         self._is_seeded = False
-        self._track_ids = [track.track_id for track in fleet.tracks]
+        self._track_ids = track_ids  # as the client gave them
         self._are_shipped = all(track.is_shipped for track in fleet.tracks)
         # Made once: for one car, indexing arrays would cost as much as stepping it.
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
@@ -96,7 +97,7 @@ class Simulation:
         if self._track_ids != track_ids:
             return False
         # A user's own track may have been imported again or removed since.
-        return self._are_shipped or self.fleet.tracks == tuple(map(load_track, track_ids))
+        return self._are_shipped or self.fleet.tracks == load_tracks([track.track_id for track in self.fleet.tracks])
 
     def reset(self, request: Reset) -> ResetResult | BatchResetResult:
         """Begin an episode for every car."""

@@ -1,12 +1,16 @@
 """`hotlap evaluate`: measure a driver or a trained model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.output import percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, DriverError, InputFileError
+
+if TYPE_CHECKING:
+    from hotlap.models.model_file import ModelCard
 
 BUILT_IN = ("casual", "optimal")
 
@@ -17,6 +21,7 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
     start: Annotated[str, typer.Option(help="Where episodes start: line or random.")] = "line",
     seed: Annotated[int, typer.Option(help="Seed of the starts and of the driver.")] = 0,
+    allow_import: AllowImport = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
 ) -> None:
     """Measure a driver: a standing and a flying lap per episode; times are of clean flying laps.
@@ -28,7 +33,8 @@ def evaluate(
     from hotlap.envs.racer import DEFAULT_TRACK
     from hotlap.models.model_file import read_model
 
-    own_track = None
+    allowed = import_and_say(allow_import)
+    card = None
     if driver not in BUILT_IN:
         path = _find(driver)
         card = read_model(path).card
@@ -37,11 +43,12 @@ def evaluate(
                 raise ConfigError(
                     f"--track: {card.environment}, the environment of {path}, has no tracks. Leave it out."
                 )
-            _evaluate_returns(path, episodes, seed, as_json)
+            _evaluate_returns(path, episodes, seed, allowed, as_json)
             return
-        own_track = card.track
     # `--track ''` must be refused, not replaced by the default.
-    chosen = own_track or DEFAULT_TRACK if track is None else track
+    chosen = (card and card.track) or DEFAULT_TRACK if track is None else track
+    if card is not None:
+        _say_if_other_road(path, card, chosen)
     _evaluate_laps(driver, chosen, episodes, start, seed, as_json)
 
 
@@ -54,10 +61,27 @@ def _find(driver: str) -> Path:
         raise DriverError(f"driver {error} Built in: {', '.join(BUILT_IN)}.") from None
 
 
+def _say_if_other_road(path: Path, card: "ModelCard", track: str) -> None:
+    """Say so if the track that the model was trained on has another road now; another track is the user's choice."""
+    from hotlap.tracks.digest import track_digest
+    from hotlap.tracks.registry import load_track
+
+    if card.track != track or card.track_digest is None:
+        return
+    road = track_digest(load_track(track).nodes)
+    if road != card.track_digest:
+        typer.echo(
+            f"hotlap: {path}: was trained on another road of the name {track!r} (digest {card.track_digest!a:.40}); "
+            f"the track has digest {road!r} now. The figures are of the present road.",
+            err=True,
+        )
+
+
 def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int, as_json: bool) -> None:
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure
     from hotlap.optimal.reference import find_or_solve_reference
+    from hotlap.tracks.digest import track_digest
     from hotlap.tracks.registry import load_track
 
     about = load_track(track)
@@ -67,7 +91,7 @@ def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int
     if reference:
         result = result.against(reference.lap_time_s)
     if as_json:
-        print_json(result.as_dict())
+        print_json({**result.as_dict(), "track_digest": track_digest(about.nodes)})
         return
     print(f"{result.driver} on {result.track}, {result.episodes} episodes from {result.start}")
     print(f"  completed      {percent(result.completion_rate)}   clean laps {percent(result.clean_lap_rate)}")
@@ -82,10 +106,10 @@ def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int
     print(f"  wall contacts  {contacts} a lap   mean return {result.mean_reward:.3f}")
 
 
-def _evaluate_returns(path: Path, episodes: int, seed: int, as_json: bool) -> None:
+def _evaluate_returns(path: Path, episodes: int, seed: int, allowed: list[str], as_json: bool) -> None:
     from hotlap.training.policy_evaluation import evaluate_model
 
-    found = evaluate_model(path, episodes, seed)
+    found = evaluate_model(path, episodes, seed, allowed)
     if as_json:
         print_json(found)
         return

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -45,7 +45,7 @@ def log_to_stderr(verbose: bool, quiet: bool) -> Iterator[None]:
     """Print log messages, and the warnings of libraries, on stderr."""
     logger, handler = logging.getLogger("hotlap"), _LineHandler()
     before = logger.level
-    logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
+    logger.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
     logger.addHandler(handler)
 
     def log_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -86,18 +86,20 @@ def stop_signals(trainer: "Trainer", quiet: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def show_progress(quiet: bool) -> Iterator["OnProgress | None"]:
-    """Show a bar on a terminal, and lines elsewhere."""
+    """Show a bar on a terminal, and lines elsewhere; where progress is logged (-v), log messages at INFO instead."""
     if quiet:
         yield None
+    elif _log.isEnabledFor(logging.INFO):
+        yield _progress_lines(lambda line: _log.info("%s", line))
     elif sys.stderr.isatty():
         with _progress_bar() as show:
             yield show
     else:
-        yield _progress_lines()
+        yield _progress_lines(lambda line: typer.echo(line, err=True))
 
 
-def _progress_lines() -> "OnProgress":
-    """Print a line on stderr at intervals, and one at the end."""
+def _progress_lines(write: Callable[[str], None]) -> "OnProgress":
+    """Write a line at intervals, and one at the end."""
     last_s, last_step = -LINE_INTERVAL_S, -1
 
     def show(progress: "TrainingProgress") -> None:
@@ -106,7 +108,7 @@ def _progress_lines() -> "OnProgress":
         is_end = progress.step >= progress.total and progress.step != last_step
         if is_end or now_s - last_s >= LINE_INTERVAL_S:
             last_s, last_step = now_s, progress.step
-            typer.echo(f"{progress.step}/{progress.total} steps  {_figures(progress)}", err=True)
+            write(f"{progress.step}/{progress.total} steps  {_figures(progress)}")
 
     return show
 

@@ -2,28 +2,33 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotlap.cli.output import percent, print_json, seconds
+from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
+from hotlap.cli.run_summary import print_results, print_summary
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.errors import ConfigError, TrainingError
+from hotlap.errors import ConfigError, DivergedError, TrainingError
 
 if TYPE_CHECKING:
     from hotlap.training.checkpoint import Checkpoint
-    from hotlap.training.results import ExperimentResults
+    from hotlap.training.run_config import RunConfig
     from hotlap.training.run_files.run_folder import RunFolder
+    from hotlap.training.run_files.run_lock import RunLock
     from hotlap.training.trainer import Trainer
 
+EXIT_BELOW_ASKED = 1
 EXIT_INTERRUPTED = 130
-CASUAL_EPISODES = 20
 
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and the output of --json.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more log messages.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print progress and metrics as log messages too.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
+BridgeUrl = Annotated[str | None, typer.Option(help="Train on the cars of a bridge server, e.g. ws://127.0.0.1:9876.")]
 
 
 def train(
@@ -39,10 +44,15 @@ def train(
     device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
     run_name: Annotated[str | None, typer.Option(help="Name of the run under results/experiments, or a path.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run of this name.")] = False,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Resume an unfinished run of this name; keep a finished one, renamed.")
+    ] = False,
     checkpoint_interval: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
-    bridge_url: Annotated[
-        str | None, typer.Option(help="Train on the cars of a bridge server, e.g. ws://127.0.0.1:9876.")
+    keep: Annotated[
+        int | None, typer.Option(help="Keep the newest N checkpoints; 0, or an interval without --keep, keeps all.")
     ] = None,
+    allow_import: AllowImport = None,
+    bridge_url: BridgeUrl = None,
     with_report: Annotated[bool, typer.Option("--report", help="Write a report at the end (`hotlap report`).")] = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -55,6 +65,8 @@ def train(
     from hotlap.training.recipe import resolve_config
     from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
 
+    if keep is None and checkpoint_interval is not None:
+        keep = 0  # a user who gives an interval wants to keep those checkpoints
     options: dict[str, Any] = {
         "algo": algo,
         "seed": seed,
@@ -62,16 +74,48 @@ def train(
         "num_envs": num_envs,
         "device": device,
         "checkpoint.interval": checkpoint_interval,
+        "checkpoint.keep": keep,
         **_environment_options(env, track, bridge_url),
     }
     with log_to_stderr(verbose, quiet):
-        config = resolve_config(recipe, options)
+        config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
         folder = RunFolder(folder_of(run_name or config.experiment_id), config.experiment_id)
-        from hotlap.training.trainer import Trainer
-
-        _run(Trainer(config, folder), None, lambda: create_run(config, run_name, overwrite), quiet, as_json)
+        if go_on and _is_unfinished(folder, quiet):
+            _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), quiet, as_json)
+        else:
+            _train(config, folder, lambda lock: create_run(config, run_name, overwrite, lock), quiet, as_json)
         if with_report:
             _write_report(folder)
+
+
+def _train(
+    config: "RunConfig", folder: "RunFolder", create: "Callable[[RunLock], object]", quiet: bool, as_json: bool
+) -> None:
+    from hotlap.training.trainer import Trainer
+
+    trainer = Trainer(config, folder)
+    _run(trainer, None, lambda: create(trainer.lock), quiet, as_json)
+
+
+def _without_module(config: "RunConfig", allowed: list[str]) -> "RunConfig":
+    """The configuration with `Id` instead of `module:Id`: the module is imported by now, or not allowed."""
+    from hotlap.envs.gym_registry import check_env_id
+
+    return replace(config, env=check_env_id(config.env, allowed))
+
+
+def _is_unfinished(folder: "RunFolder", quiet: bool) -> bool:
+    """Whether there is a run to resume; a finished one is renamed."""
+    from hotlap.training.run_files.run_folder import keep_under_another_name
+
+    if folder.is_finished:
+        kept = keep_under_another_name(folder)
+        print_status(f"{folder.path}: is finished; it is kept as {kept}, and a new run starts.", quiet)
+        return False
+    is_there = folder.config.is_file()
+    if is_there:
+        print_status(f"{folder.path}: is not finished. It is resumed with its own settings.", quiet)
+    return is_there
 
 
 def _write_report(folder: "RunFolder") -> None:
@@ -94,45 +138,99 @@ def _environment_options(env: str | None, track: str | None, bridge_url: str | N
 
 
 def resume(
-    run: Annotated[str, typer.Argument(help="Folder of a run, or its name under results/experiments.")],
+    run: Annotated[
+        str, typer.Argument(help="Folder of a run, its name under results/experiments, or one of its checkpoints.")
+    ],
     steps: Annotated[int | None, typer.Option(help="New total number of steps, to extend the run.")] = None,
+    allow_import: AllowImport = None,
+    bridge_url: BridgeUrl = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Resume a run that was stopped or killed, or extend it. The result is bit-identical to an uninterrupted run.
 
+    From one of its checkpoints: what came after it is dropped.
+
     Example: hotlap resume results/experiments/ppo_seed42
     """
-    from hotlap.training.run_config import with_steps
-    from hotlap.training.run_files.run_folder import open_run
-
     with log_to_stderr(verbose, quiet):
-        folder, saved = open_run(run)
-        config = saved if steps is None else with_steps(saved, steps)
-        if folder.is_finished and config.steps <= saved.steps:
-            print_status(f"{folder.path}: is finished ({saved.steps} steps). Extend it with `--steps TOTAL`.", quiet)
-            if as_json:
-                _print_results(folder)
-            return
-        from hotlap.training.trainer import Trainer
+        _resume(run, _Resume(steps, allow_import, bridge_url), quiet, as_json)
 
-        trainer = Trainer(config, folder)
-        checkpoint = trainer.checkpoints.find_newest()
+
+@dataclass(frozen=True)
+class _Resume:
+    """What the command line may say about a run that exists."""
+
+    steps: int | None
+    allow_import: list[str] | None
+    bridge_url: str | None
+
+    def applied_to(self, saved: "RunConfig") -> "RunConfig":
+        """The configuration of a run folder that may be somebody else's: nothing in it is imported or connected to."""
+        from hotlap.envs.gym_registry import check_env_args
+        from hotlap.training.run_config import with_steps
+
+        config = saved if self.steps is None else with_steps(saved, self.steps)
+        config = _without_module(config, import_and_say(self.allow_import))
+        if config.env == REMOTE_RACER_ID:
+            if self.bridge_url is None:
+                raise ConfigError("--bridge-url: this run trains on the cars of a bridge. Give its URL.")
+            return replace(config, env_args={**config.env_args, "bridge_url": self.bridge_url})
+        if self.bridge_url is not None:
+            raise ConfigError("--bridge-url: this run trains on cars in this process. Leave the option out.")
+        if config.env_args and config.backend == "gymnasium":
+            check_env_args(config.env, config.env_args)
+        return config
+
+
+def _resume(run: str, options: _Resume, quiet: bool, as_json: bool) -> None:
+    from hotlap.training.checkpoint import load_checkpoint
+    from hotlap.training.run_files.run_folder import open_run, split_checkpoint
+
+    name, chosen = split_checkpoint(run)
+    folder, saved = open_run(name)
+    config = options.applied_to(saved)
+    if _says_finished(folder, saved, config, chosen, quiet, as_json):
+        return
+    from hotlap.training.trainer import Trainer  # slow to import, and a finished run does not need it
+
+    trainer = Trainer(config, folder)
+    with trainer.lock:
+        # Another process may have finished it just now.
+        if _says_finished(folder, saved, config, chosen, quiet, as_json):
+            return
+        checkpoint = load_checkpoint(chosen) if chosen else trainer.checkpoints.find_newest()
         if checkpoint is not None and checkpoint.snapshot.step > config.steps:
             raise TrainingError(
-                f"--steps {steps}: the run is already at step {checkpoint.snapshot.step}. Give a larger number."
+                f"--steps {options.steps}: the run is already at step {checkpoint.snapshot.step}. Give a larger number."
             )
-        _run(trainer, checkpoint, lambda: _prepare_resume(trainer, checkpoint, quiet), quiet, as_json)
+        is_chosen = chosen is not None
+        _run(trainer, checkpoint, lambda: _prepare_resume(trainer, checkpoint, is_chosen, quiet), quiet, as_json)
 
 
-def _prepare_resume(trainer: "Trainer", checkpoint: "Checkpoint | None", quiet: bool) -> None:
+def _says_finished(
+    folder: "RunFolder", saved: "RunConfig", config: "RunConfig", chosen: Path | None, quiet: bool, as_json: bool
+) -> bool:
+    """Whether nothing is left to do, which is said."""
+    if chosen is not None or not folder.is_finished or config.steps > saved.steps:
+        return False
+    print_status(f"{folder.path}: is finished ({saved.steps} steps). Extend it with `--steps TOTAL`.", quiet)
+    if as_json:
+        print_results(folder)
+    return True
+
+
+def _prepare_resume(trainer: "Trainer", checkpoint: "Checkpoint | None", is_chosen: bool, quiet: bool) -> None:
     """Write the new configuration and remove the old results, once the run is known to be able to resume."""
     folder = trainer.folder
     folder.write_config(trainer.config)
     folder.results.unlink(missing_ok=True)
     where = f"step {checkpoint.snapshot.step}" if checkpoint else "the start: there is no intact checkpoint"
     print_status(f"{folder.path}: resuming from {where}.", quiet)
+    if checkpoint is not None and is_chosen:
+        files = "".join(f", {name}" for name in trainer.writer.drop_after(checkpoint))
+        print_status(f"{folder.path}: dropped what came after it: points, events{files}.", quiet)
 
 
 def _run(
@@ -148,10 +246,15 @@ def _run(
     def start() -> None:
         on_ready()
         print_status(f"run: {path}   watch it: tensorboard --logdir {path}", quiet)
+        print_status(trainer.config.checkpoint.describe(), quiet)
 
-    with stop_signals(trainer, quiet), show_progress(quiet) as on_progress:
-        trainer.on_progress = on_progress
-        outcome = trainer.run(checkpoint, start)
+    try:
+        with stop_signals(trainer, quiet), show_progress(quiet) as on_progress:
+            trainer.on_progress = on_progress
+            outcome = trainer.run(checkpoint, start)
+    except DivergedError as error:
+        typer.echo(f"hotlap: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(EXIT_BELOW_ASKED) from None
     if outcome.results is None and not outcome.is_saved:
         raise TrainingError(
             f"stopped at step {outcome.step}, but could not be saved. Free some disk space, then: hotlap resume {path}"
@@ -160,50 +263,13 @@ def _run(
         print_status(f"stopped and saved at step {outcome.step}. Continue with: hotlap resume {path}", quiet)
         raise typer.Exit(EXIT_INTERRUPTED)
     if as_json:
-        _print_results(trainer.folder)
+        print_results(trainer.folder)
     elif not quiet:
-        _print_summary(trainer, outcome.results)
-
-
-def _print_results(folder: "RunFolder") -> None:
-    from hotlap.training.results import ExperimentResults
-
-    print_json({"run": str(folder.path), **ExperimentResults.load(folder.results).to_dict()})
-
-
-def _print_summary(trainer: "Trainer", results: "ExperimentResults") -> None:
-    metadata, metrics = results.metadata, results.metrics
-    print(
-        f"{metadata.experiment_id}: {metadata.total_timesteps:,} steps in {metrics.training_time_seconds:.0f} s,"
-        f" {metrics.total_episodes:,} episodes"
-    )
-    if results.evaluation is not None:
-        _print_laps(trainer, results.evaluation)
-    elif metrics.final_reward_mean is not None and metrics.final_reward_std is not None:
-        print(
-            f"  return over {trainer.config.evaluation.final_episodes} deterministic episodes:"
-            f" {metrics.final_reward_mean:.1f} (std {metrics.final_reward_std:.1f})"
+        print_summary(trainer, outcome.results)
+    if outcome.num_unsaved:
+        typer.echo(
+            f"hotlap: {path}: finished, but {outcome.num_unsaved} checkpoints or best models could not be written. "
+            "The final model is complete.",
+            err=True,
         )
-    print(f"  model: {trainer.folder.chosen}")
-
-
-def _print_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
-    """A table of the model's laps, the casual driver's and the optimal one."""
-    from hotlap.drivers.driver import make_driver
-    from hotlap.evaluation.evaluate import evaluate
-    from hotlap.training.vec_envs.factory import in_process
-
-    track = in_process(trainer.config).racer.track
-    optimal_s = trainer.optimal_lap_s
-    found = evaluate(make_driver("casual"), track, episodes=CASUAL_EPISODES)
-    casual = (found.against(optimal_s) if optimal_s else found).as_dict()
-    print(f"  {'on ' + track:<18}  flying lap   gap to optimal   laps completed   clean")
-    for name, figures in (("the AI", learned), ("casual driver", casual)):
-        gap = figures["gap_to_optimal"]
-        shown = "-" if gap is None else f"{100.0 * gap:.1f} %"
-        print(
-            f"  {name:<18}{seconds(figures['median_lap_time_sec']):>12}{shown:>17}"
-            f"{percent(figures['completion_rate']):>17}{percent(figures['clean_lap_rate']):>8}"
-        )
-    if optimal_s:
-        print(f"  {'optimum':<18}{seconds(optimal_s):>12}")
+        raise typer.Exit(EXIT_BELOW_ASKED)

@@ -4,22 +4,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
-from hotlap.envs.observations import ObservationStack, stacked_observation_space
-from hotlap.envs.spaces import NUM_ACTIONS, action_space
+from hotlap.envs.observations import stacked_observation_space
+from hotlap.envs.spaces import action_space
 from hotlap.errors import DriverError
 from hotlap.models.model_file import ModelCard, ModelFile
 from hotlap.models.policy import LearnedPolicy
+from hotlap.sim.policy_forward import decide_cars, make_memory
 
 Obs = NDArray[np.float32]
 
 
 class LearnedDriver:
-    """Drives a fleet with a trained model, with the action repeat and observation stack it was trained with."""
+    """Drives a fleet with a trained model, with the action repeat and observation stack it was trained with.
+
+    The simulator's own kernels compute its actions, so a model drives the same lap, to the bit, on every machine, alone
+    or among other cars.
+    """
 
     def __init__(self, policy: LearnedPolicy, card: ModelCard, name: str) -> None:
         self.name = name
-        self._policy = policy
-        self._repeat, self._depth, self._lap_fourier = card.action_repeat, card.stack, card.lap_fourier
+        self.packed = policy.pack(card)
+        self.action_repeat = card.action_repeat
 
     @classmethod
     def from_file(cls, model: ModelFile) -> "LearnedDriver":
@@ -34,19 +39,13 @@ class LearnedDriver:
         return cls(policy, model.card, model.path.stem)
 
     def begin(self, fleet: Fleet, seed: int) -> None:
-        """Clear the observation stack; a learned driver is deterministic, so the seed is not used."""
-        obs = fleet.batch.obs
-        self._stack = ObservationStack(fleet.num_cars, self._depth, obs.shape[1], self._lap_fourier)
-        self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
+        """Clear the memory; a learned driver is deterministic, so the seed is not used."""
+        self._memory = make_memory(self.packed, fleet.num_cars)
         self._tick = 0
 
     def act(self, obs: Obs) -> NDArray[np.float32]:
         """A new action every `action_repeat` ticks, held in between."""
-        if self._tick % self._repeat == 0:
-            if self._tick == 0:
-                self._stack.begin(obs)
-            else:
-                self._stack.push(obs)
-            self._actions = self._policy.act(self._stack.value)
+        if self._tick % self.action_repeat == 0:
+            decide_cars(self.packed, np.ascontiguousarray(obs), self._memory)
         self._tick += 1
-        return self._actions
+        return self._memory.actions.copy()

@@ -1,7 +1,6 @@
 """`Fleet`: N cars in the compiled simulator, on which the single and the batched environment are built."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ from hotlap.envs.settings import RacerSettings, start_code
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.sim.engine import ALL_FINE, Engine, Setting
-from hotlap.sim.ribbon import Ribbons, pack_ribbons
+from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.vehicle import car_record
 from hotlap.sim.world import STATE_DTYPE
-from hotlap.tracks.registry import Track, load_track
+from hotlap.tracks.byte_limited_cache import ByteLimitedCache
+from hotlap.tracks.registry import Track, find_entries, load_tracks
 
 FleetState = dict[str, NDArray[Any]]
 
@@ -41,13 +41,40 @@ MAX_MAGNITUDES = {
     "lap_start_share": 1.5,
 }
 
+MAX_CACHED_RIBBON_BYTES = 64 << 20  # with the tracks that the cache keeps in memory
+
 _INT_COLUMNS = tuple(name for name in STATE_DTYPE.names or () if STATE_DTYPE[name] == np.int32)
 
 
-@lru_cache(maxsize=64)
+_RIBBONS: ByteLimitedCache[tuple[Track, ...], Ribbons] = ByteLimitedCache(MAX_CACHED_RIBBON_BYTES)
+
+
 def ribbons_of(tracks: tuple[Track, ...]) -> Ribbons:
     """The tracks as the simulator's arrays; cached, so that fleets on the same tracks share them."""
-    return pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
+    if len(tracks) == 1:
+        return tracks[0].ribbon
+    ribbons = _RIBBONS.get(tracks)
+    if ribbons is None:
+        ribbons = join_ribbons([track.ribbon for track in tracks])
+        num_bytes = sum(part.nbytes for part in ribbons) + sum(track.num_bytes for track in tracks)
+        _RIBBONS.put(tracks, ribbons, num_bytes)
+    return ribbons
+
+
+def join_ribbons(parts: Sequence[Ribbons]) -> Ribbons:
+    """One ribbon of several: what `pack_ribbons` makes of all their tracks, but without computing the portals again."""
+    # As bytes: NumPy copies records field by field, which takes ten times as long.
+    heads, nodes, portals = (
+        np.concatenate([column.view(np.uint8) for column in columns]).view(columns[0].dtype)
+        for columns in zip(*parts, strict=True)
+    )
+    first_node = first_portal = 0
+    for head, part in zip(heads, parts, strict=True):
+        head["first_node"] += first_node
+        head["first_portal"] += first_portal
+        first_node += len(part.nodes)
+        first_portal += len(part.portals)
+    return Ribbons(heads, nodes, portals)
 
 
 def make_engine(num_cars: int) -> CpuEngine:
@@ -62,17 +89,23 @@ def check_repeat(repeat: object) -> None:
 
 
 class Fleet:
-    """Cars, tracks and rules in one engine. Car i drives track i modulo the number of tracks."""
+    """Cars, tracks and rules in one engine. Car i drives track i modulo the number of tracks given.
+
+    `tracks` has each track that is driven once, in the order of the first car on it.
+    """
 
     def __init__(self, track_ids: Sequence[str], settings: RacerSettings, num_cars: int, engine: Engine) -> None:
         if not track_ids:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")
-        self.tracks = tuple(load_track(track_id) for track_id in track_ids)
+        find_entries(track_ids)  # an unknown id is an error even if no car drives there
+        driven = track_ids[:num_cars]
+        order = {track_id: index for index, track_id in enumerate(dict.fromkeys(driven))}
+        self.tracks = load_tracks(list(order))
         self.settings = settings
         self.num_cars = num_cars
         self._engine = engine
         self.batch = engine.make_batch(num_cars)
-        self.batch.states["track"] = np.arange(num_cars) % len(self.tracks)
+        self.batch.states["track"] = np.resize([order[track_id] for track_id in driven], num_cars)
         self.setting = Setting(ribbons_of(self.tracks), car_record(), settings.rules())
         self._all_cars = np.ones(num_cars, np.bool_)
 

@@ -1,8 +1,11 @@
-"""Drives a fleet with a driver and measures its laps: the figures of `hotlap evaluate`."""
+"""Drives a fleet with a driver and measures its laps: the figures of `hotlap evaluate`.
+
+A driver whose policy is compiled drives in one compiled loop, any other in a Python loop; both give the same figures.
+"""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +13,11 @@ from numpy.typing import NDArray
 from hotlap.drivers.driver import Driver
 from hotlap.envs.fleet import Fleet, make_engine
 from hotlap.envs.settings import MAX_COUNT, RacerSettings, start_code
-from hotlap.errors import ConfigError
+from hotlap.errors import ActionError, ConfigError
+from hotlap.sim.batch_cpu import default_threads
+from hotlap.sim.engine import ALL_FINE
+from hotlap.sim.policy_drive import DriveRules, Drives, begin_drives, drive_further
+from hotlap.sim.policy_forward import PackedPolicy, make_memory
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 
@@ -20,7 +27,19 @@ MAX_EPISODES = 100_000
 STUCK_AFTER_S = 60
 STUCK_WITHIN_M = 120.0
 
+# Compiled code returns after about this many ticks of all cars, to report progress and to be interrupted.
+TICKS_PER_CALL = 200_000
+MIN_TICKS_PER_CAR, MAX_TICKS_PER_CAR = 60, 600
+
 OnProgress = Callable[[float], None]  # called with the share done, 0 to 1
+
+
+@runtime_checkable
+class PolicyDriver(Driver, Protocol):
+    """A driver that is nothing but a policy for compiled code."""
+
+    packed: PackedPolicy
+    action_repeat: int
 
 
 @dataclass(frozen=True)
@@ -105,8 +124,11 @@ def evaluate(
     fleet = make_evaluation_fleet(track_id, episodes)
     fleet.seed(np.array([(seed + car) % 2**64 for car in range(episodes)], np.uint64))
     fleet.reset(start=start)
-    driver.begin(fleet, seed)
-    counter = drive(driver, fleet, num_laps, progress)
+    if isinstance(driver, PolicyDriver):
+        counter = drive_compiled(driver, fleet, num_laps, progress)
+    else:
+        driver.begin(fleet, seed)
+        counter = drive(driver, fleet, num_laps, progress)
     task: dict[str, Any] = {
         "driver": driver.name,
         "track": track_id,
@@ -134,12 +156,59 @@ def drive(driver: Driver, fleet: Fleet, num_laps: int, progress: OnProgress | No
     return counter
 
 
+def drive_compiled(
+    driver: PolicyDriver,
+    fleet: Fleet,
+    num_laps: int,
+    progress: OnProgress | None = None,
+    num_threads: int | None = None,
+) -> LapCounter:
+    """Like `drive`, for a fleet that was just reset, in compiled code; a car stops where it is done.
+
+    The number of threads, one per core by default, does not change a bit.
+    """
+    rules = DriveRules(num_laps, driver.action_repeat, STUCK_AFTER_S * TICKS_PER_SECOND, STUCK_WITHIN_M)
+    drives = begin_drives(fleet.batch, lap_lengths_m(fleet), num_laps)
+    memory = make_memory(driver.packed, fleet.num_cars, min(num_threads or default_threads(), fleet.num_cars))
+    num_ticks = min(max(TICKS_PER_CALL // fleet.num_cars, MIN_TICKS_PER_CAR), MAX_TICKS_PER_CAR)
+    running = drives.cars["is_running"]
+    while running.any():
+        bad = drive_further(driver.packed, memory, rules, fleet.setting, fleet.batch, drives, num_ticks)
+        if bad != ALL_FINE:
+            raise ActionError(
+                f"{driver.name}: the action of car {bad} must be finite, got {memory.actions[bad].tolist()}. "
+                "Use another model."
+            )
+        if progress:
+            progress(_share_done(fleet, running, num_laps))
+    return _count_laps(drives)
+
+
+def _count_laps(drives: Drives) -> LapCounter:
+    """The finished drives as a counter, its laps in the order in which they ended."""
+    counter = LapCounter(len(drives.cars))
+    counter.returns[:] = drives.cars["reward"]
+    counter.wall_contacts = int(drives.cars["num_contacts"].sum())
+    ended = np.argwhere(drives.lap_ticks > 0)
+    for car, lap in ended[np.argsort(drives.lap_ticks[drives.lap_ticks > 0], kind="stable")].tolist():
+        time_s, is_clean = float(drives.lap_times_s[car, lap]), bool(drives.lap_clean[car, lap])
+        counter.laps.append(Lap(car, lap + 1, time_s, is_clean))
+    return counter
+
+
+def lap_lengths_m(fleet: Fleet) -> NDArray[np.float64]:
+    """The length of every car's lap."""
+    of_tracks = np.array([track.nodes.length_m for track in fleet.tracks])
+    of_cars: NDArray[np.float64] = of_tracks[fleet.states["track"]]
+    return of_cars
+
+
 class StuckDetector:
     """Finds cars that do not get further along the track."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._states = fleet.states
-        self._lap_m = np.array([track.nodes.length_m for track in fleet.tracks])[fleet.states["track"]]
+        self._lap_m = lap_lengths_m(fleet)
         self._arc_m = fleet.states["arc_m"].astype(np.float64)
         self._distance_m = np.zeros(fleet.num_cars)  # backwards is negative, so circling adds up to nothing
         self._mark_m, self._mark_tick = np.zeros(fleet.num_cars), np.zeros(fleet.num_cars, np.int64)

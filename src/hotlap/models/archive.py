@@ -28,6 +28,9 @@ MAX_MANIFEST_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 32 << 20  # all documents together: parsed JSON takes about twenty times its size in memory
 MAX_INFLATED_BYTES = 1 << 30  # all compressed members together; Hotlap itself writes none
 MAX_INFLATION = 1032  # the highest ratio that deflate can reach
+# Weights hardly compress, but a small file of zeros would take gigabytes of memory and seconds to read.
+MAX_WEIGHTS_INFLATED_BYTES = 64 << 20
+MAX_WEIGHTS_INFLATION = 8  # beyond that size
 
 _FORMAT = "hotlap-archive"
 _FORMAT_VERSION = 2
@@ -69,21 +72,33 @@ def write_archive(path: Path, archive: Archive) -> None:
         raise ArchiveError(f"{path}: not written: {error}") from None
 
 
+def archive_size(archive: Archive) -> int:
+    """The bytes that the members of its file take; ArchiveError where the file cannot be written."""
+    members = _encode_members(archive)
+    manifest = _encode_manifest(archive.about, dict.fromkeys(members, "0" * 64))
+    return len(manifest) + sum(size for size, _ in members.values())
+
+
 def read_archive(path: Path, *, only: Collection[str] | None = None) -> Archive:
     """The file's content, every byte of it verified.
 
-    With `only`, just these groups of tensors are returned; a name that the file lacks is ignored.
+    With `only`, just these documents and groups of tensors are returned; a name that the file lacks is ignored. Members
+    may then inflate to little more than the weights of a network do.
     """
     documents, tensors = {}, {}
     with _opened(path) as zipped:
         about, digests = _read_manifest(zipped)
+        if only is not None:
+            _check_inflation(zipped.infolist())
         for name, digest in sorted(digests.items()):
             stem, _, kind = name.partition(".")
             with zipped.open(name) as file:
                 member = _MemberReader(file, zipped.getinfo(name))
-                if kind == "json":
+                if only is not None and stem not in only:
+                    pass  # verified below
+                elif kind == "json":
                     documents[stem] = from_json(member.read(), name)
-                elif only is None or stem in only:
+                else:
                     tensors[stem] = read_tensors(member.fill, member.remaining, name)
                 member.verify(digest)
     return Archive(about, documents, tensors)
@@ -211,6 +226,16 @@ def _check_members(infos: list[zipfile.ZipInfo], file_size: int) -> None:
         or sum(info.file_size for info in deflated) > MAX_INFLATED_BYTES
     ):
         raise ArchiveError("claims members larger than it can hold: damaged or forged.")
+
+
+def _check_inflation(infos: list[zipfile.ZipInfo]) -> None:
+    deflated = [info for info in infos if info.compress_type == zipfile.ZIP_DEFLATED]
+    packed, inflated = sum(info.compress_size for info in deflated), sum(info.file_size for info in deflated)
+    if inflated > MAX_WEIGHTS_INFLATED_BYTES + MAX_WEIGHTS_INFLATION * packed:
+        raise ArchiveError(
+            f"its compressed members are {inflated} bytes in {packed}, more than weights compress. If it is a "
+            "checkpoint, zip it without compression."
+        )
 
 
 def _read_manifest(zipped: zipfile.ZipFile) -> tuple[dict[str, Any], dict[str, str]]:

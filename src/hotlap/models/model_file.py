@@ -5,7 +5,8 @@ This module imports no learning library, so that a model's card can be read quic
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from hotlap.config import Range, build, check_ranges, setting, snake_case
 from hotlap.envs.fleet import check_repeat
 from hotlap.envs.observations import stacked_observation_space
-from hotlap.envs.registration import RACER_ID
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import OBSERVATION_LAYOUT
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.models.archive import Archive, read_archive, write_archive
@@ -29,6 +30,7 @@ PolicyKind = Literal["auto", "MlpPolicy", "CnnPolicy", "MultiInputPolicy"]
 POLICY_GROUP, NORMALIZER_GROUP = "policy", "normalizer"
 MAX_WIDTH = 65_536
 CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
+_ENVIRONMENT = re.compile(r"[\w:./-]{1,200}", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -59,9 +61,10 @@ class ModelCard:
     observation_space: Mapping[str, Any]  # as `space_data` describes a space
     action_space: Mapping[str, Any]
     env_args: Mapping[str, Any] = field(default_factory=dict)
-    physics: str | None = None  # this and the next two: models of the racer only
+    physics: str | None = None  # this and the next three: models of the racer only
     observation_layout: str | None = None
     track: str | None = None
+    track_digest: str | None = None  # of the road that `track` was in training; an id may get another road later
     action_repeat: int = 1
     stack: int = 1
     lap_fourier: int = 0
@@ -69,6 +72,10 @@ class ModelCard:
     trained_on: str = ""
 
     def __post_init__(self) -> None:
+        if not _ENVIRONMENT.fullmatch(self.environment):  # it is printed, so control characters are refused too
+            raise ConfigError(f"environment must be a Gymnasium id, got {self.environment!a:.80}.")
+        if self.is_racer and self.env_args:
+            raise ConfigError(f"env_args: a model of {RACER_ID} has none, got {sorted(self.env_args)!a:.80}.")
         check_repeat(self.action_repeat)
         stacked_observation_space(self.stack, self.lap_fourier)  # raises where either is out of range
         if self.clip_obs is not None and not self.clip_obs > 0.0:
@@ -80,7 +87,7 @@ class ModelCard:
         """Whether this is a model of the racer."""
         return self.environment == RACER_ID
 
-    @property
+    @cached_property
     def spaces(self) -> tuple[Space[Any], Space[Any]]:
         """Observation space, stack and Fourier features included, and action space."""
         return space_from_data(self.observation_space), space_from_data(self.action_space)
@@ -127,12 +134,13 @@ def write_model(path: Path, model: ModelFile) -> None:
 
 
 def card_of(about: Mapping[str, Any], path: Path) -> ModelCard:
-    """The card in a file's manifest."""
+    """The card in a file's manifest; a model of the racer behind a bridge is a model of the racer."""
     card = about.get("card")
     if not isinstance(card, Mapping):
         raise ModelError(f"{path}: has no model card. Is it another program's file?")
     try:
-        return build(ModelCard, card, "card", snake_case)
+        found = build(ModelCard, card, "card", snake_case)
+        return replace(found, environment=RACER_ID) if found.environment == REMOTE_RACER_ID else found
     except (ConfigError, TypeError) as error:
         raise ModelError(f"{path}: cannot read its card ({error}). Was it made by another version of hotlap?") from None
 

@@ -3,10 +3,7 @@
 The graph is built by hand: a perceptron has only a few nodes, so neither tracing nor an exporter is needed.
 """
 
-import inspect
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +12,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from stable_baselines3.common.preprocessing import is_image_space
-from torch import nn
 
 from hotlap._version import __version__
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import ModelError
 from hotlap.models.algorithms import ALGORITHMS
 from hotlap.models.model_file import Arrays, ModelCard, ModelFile
-from hotlap.models.policy import ACTIVATIONS, VARIANCE_FLOOR, LearnedPolicy, describe_space
+from hotlap.models.policy import VARIANCE_FLOOR, LearnedPolicy, activation_name, actor_layers, describe_space
 
 OPSET = 17
 IR_VERSION = 8  # the oldest with this opset, so that older runtimes can read the file
 INPUT, OUTPUT, BATCH = "observation", "action", "N"
 
-_OPERATORS: dict[type[nn.Module], str] = {nn.Tanh: "Tanh", nn.ReLU: "Relu", nn.ELU: "Elu"}
+_OPERATORS = {"tanh": "Tanh", "relu": "Relu", "elu": "Elu"}
 
 
 def export_onnx(model: ModelFile, path: Path) -> None:
@@ -123,28 +119,11 @@ def _normalize(graph: _Graph, value: str, statistics: Arrays, clip_obs: float) -
 
 
 def _network(graph: _Graph, value: str, model: ModelFile) -> str:
-    algorithm = ALGORITHMS[model.card.algorithm]
-    operator = _OPERATORS[_activation(model.card)]
-    for weight, bias in _layers(model.weights, algorithm.actor_hidden):
+    operator = _OPERATORS[activation_name(model.card)]
+    *hidden, (last_weight, last_bias) = actor_layers(model.weights, model.card.algorithm)
+    for weight, bias in hidden:
         value = graph.add(operator, graph.add("Gemm", value, weight, bias, transB=1))
-    last = algorithm.actor_output
-    return graph.add("Gemm", value, model.weights[f"{last}.weight"], model.weights[f"{last}.bias"], transB=1)
-
-
-def _activation(card: ModelCard) -> type[nn.Module]:
-    """The activation that the settings name, or the default of the policy class."""
-    if card.policy.activation is not None:
-        return ACTIVATIONS[card.policy.activation]
-    policy = ALGORITHMS[card.algorithm].policies["MlpPolicy"]
-    chosen: type[nn.Module] = inspect.signature(policy).parameters["activation_fn"].default
-    return chosen
-
-
-def _layers(weights: Arrays, prefix: str) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Weights (out, in) and biases (out,) of the layers in order; the numbers missing between them are activations."""
-    pattern = re.compile(rf"{re.escape(prefix)}\.(\d+)\.weight")
-    for number in sorted(int(match[1]) for match in map(pattern.fullmatch, weights) if match):
-        yield weights[f"{prefix}.{number}.weight"], weights[f"{prefix}.{number}.bias"]
+    return graph.add("Gemm", value, last_weight, last_bias, transB=1)
 
 
 def _bound(graph: _Graph, value: str, actions: spaces.Box, is_squashed: bool) -> None:

@@ -1,6 +1,8 @@
 """The network of a model file: built, filled with its weights, and asked for actions."""
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -13,15 +15,18 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 from stable_baselines3.common.vec_env import VecTransposeImage
 from torch import nn
 
-from hotlap.errors import ConfigError, ModelError
+from hotlap.envs.spaces import action_space
+from hotlap.errors import ConfigError, ModelError, one_line
 from hotlap.models.algorithms import ALGORITHMS
-from hotlap.models.model_file import ModelFile, PolicyKind, PolicySettings
+from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicyKind, PolicySettings
 from hotlap.models.space_data import same_to_policy, space_data
+from hotlap.sim.policy_forward import PackedPolicy, pack_policy
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
 VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
 MAX_SPACE_TEXT = 120  # characters of a space in an error text
 MIN_PICTURE_SIDE = 36  # pixels: NatureCNN's convolutions need at least this
+MIN_CNN_FEATURES = 256  # of a picture: 256 in a Dict, 512 alone
 MIN_DEFAULT_WIDTH = 64  # of the hidden layers where net_arch is not given
 
 
@@ -70,6 +75,25 @@ def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]
     return arguments
 
 
+def activation_name(card: ModelCard) -> str:
+    """The activation function that the card's settings name, or the default of the policy class."""
+    if card.policy.activation is not None:
+        return card.policy.activation
+    policy = ALGORITHMS[card.algorithm].policies["MlpPolicy"]
+    default = inspect.signature(policy).parameters["activation_fn"].default
+    return next(name for name, module in ACTIVATIONS.items() if module is default)
+
+
+def actor_layers(weights: Arrays, algorithm: str) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Weights (out, in) and biases (out,) of a perceptron's layers, from observations to actions."""
+    names = ALGORITHMS[algorithm]
+    # The numbers missing between the hidden layers are activations.
+    pattern = re.compile(rf"{re.escape(names.actor_hidden)}\.(\d+)\.weight")
+    numbers = sorted(int(match[1]) for match in map(pattern.fullmatch, weights) if match)
+    for layer in (*(f"{names.actor_hidden}.{number}" for number in numbers), names.actor_output):
+        yield weights[f"{layer}.weight"], weights[f"{layer}.bias"]
+
+
 class LearnedPolicy:
     """Deterministic actions for batches of raw observations: normalizer, network and clipping in one."""
 
@@ -108,8 +132,30 @@ class LearnedPolicy:
         """Actions for raw observations, one row each."""
         if self._clip_obs is not None:
             obs = np.clip((obs - self._mean) / self._scale, -self._clip_obs, self._clip_obs).astype(np.float32)
-        actions, _ = self._network.predict(obs, deterministic=True)
+        try:
+            actions, _ = self._network.predict(obs, deterministic=True)
+        except ValueError as error:  # torch refuses to make a distribution of NaN
+            raise ModelError(
+                f"the policy gives no action ({one_line(error):.120}). If its output is not finite, its weights are "
+                "too large: use an earlier model."
+            ) from None
         return actions
+
+    def pack(self, card: ModelCard) -> PackedPolicy:
+        """The policy of a racer for compiled code, within 1e-5 of `act` and with the same bits on every machine."""
+        weights = {name: tensor.cpu().numpy() for name, tensor in self._network.state_dict().items()}
+        actions = action_space()
+        normalizer = {} if self._clip_obs is None else {"mean": self._mean, "scale": self._scale}
+        return pack_policy(
+            list(actor_layers(weights, card.algorithm)),
+            activation=activation_name(card),
+            bounds=(actions.low.astype(np.float32), actions.high.astype(np.float32)),
+            clip=np.inf if self._clip_obs is None else self._clip_obs,
+            num_stack=card.stack,
+            num_fourier=card.lap_fourier,
+            is_squashed=ALGORITHMS[card.algorithm].is_squashed,
+            **normalizer,
+        )
 
 
 def refuse_other_spaces(
@@ -163,7 +209,20 @@ def _min_parameters(
     """A lower bound of a network's size, so that a card of a huge network is refused before anything is allocated."""
     num_inputs = int(spaces.utils.flatdim(observations))
     hidden = (MIN_DEFAULT_WIDTH,) if settings.net_arch is None else settings.net_arch
-    # Other kinds have convolutions before the hidden layers, with more weights than a picture has pixels.
+    # Other kinds have convolutions before the hidden layers.
     first = num_inputs if kind == "MlpPolicy" else 1
     widths = (first, *hidden, int(spaces.utils.flatdim(actions)))
-    return max(num_inputs, sum(left * right for left, right in pairwise(widths)))
+    layers = sum(left * right for left, right in pairwise(widths))
+    return max(num_inputs, layers + (0 if kind == "MlpPolicy" else _convolution_weights(observations)))
+
+
+def _convolution_weights(observations: spaces.Space[Any]) -> int:
+    """The weights of stable-baselines3's NatureCNN, one for each picture, biases left out."""
+    if isinstance(observations, spaces.Dict):
+        return sum(map(_convolution_weights, observations.spaces.values()))
+    if not isinstance(observations, spaces.Box) or not is_image_space(observations):
+        return 0
+    channels, *sides = sorted(observations.shape)
+    for kernel, stride in ((8, 4), (4, 2), (3, 1)):
+        sides = [max(0, (side - kernel) // stride + 1) for side in sides]
+    return 8 * 8 * 32 * channels + 4 * 4 * 64 * 32 + 3 * 3 * 64 * 64 + 64 * sides[0] * sides[1] * MIN_CNN_FEATURES

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from hotlap.errors import ConfigError, one_line
 
-MAX_ELEMENTS = 1 << 24  # of a Box: more than any observation has, and little enough to allocate
+MAX_ELEMENTS = 1 << 21  # of a space and all its parts: more than observations have, and little enough to allocate
+
+MAX_DIMENSIONS = 32  # of a Box: what every supported NumPy can hold
 
 
 def space_data(space: spaces.Space[Any]) -> dict[str, Any]:
@@ -33,8 +35,10 @@ def space_data(space: spaces.Space[Any]) -> dict[str, Any]:
 
 
 def space_from_data(data: Any) -> spaces.Space[Any]:
-    """The space that `space_data` described; anything else is refused."""
+    """The space that `space_data` described; anything else is refused, before anything large is allocated."""
     try:
+        if _count_elements(data) > MAX_ELEMENTS:
+            raise ValueError(f"it has more than {MAX_ELEMENTS} elements")
         return _build(data)
     except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ConfigError(f"{data!s:.80} does not describe a space ({one_line(error):.80}).") from None
@@ -54,6 +58,31 @@ def _without_bounds(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in ("low", "high")}
 
 
+def _count_elements(data: Any) -> int:
+    """The number of values that a network sees of a space; a choice of n counts as n, as it is one-hot encoded."""
+    kind = data["kind"]
+    if kind == "Dict":
+        return sum(1 + _count_elements(part) for _, part in data["spaces"])
+    if kind == "Box":
+        return math.prod(_sizes(data["shape"]))
+    if kind == "MultiDiscrete":
+        return sum(_sizes(_flat(data["nvec"])))
+    if kind == "MultiBinary":
+        return math.prod(_sizes(_flat(data["n"])))
+    return sum(_sizes([data["n"]]))
+
+
+def _sizes(values: list[Any]) -> list[int]:
+    """The values, if all are whole numbers from 0."""
+    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
+        raise ValueError("its sizes must be whole numbers, zero or more")
+    return values
+
+
+def _flat(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _flat(item)] if isinstance(value, list) else [value]
+
+
 def _build(data: Any) -> spaces.Space[Any]:
     kind, values = data["kind"], {key: value for key, value in data.items() if key != "kind"}
     if kind == "Dict":
@@ -61,18 +90,18 @@ def _build(data: Any) -> spaces.Space[Any]:
     if kind == "Box":
         _only(values, "shape", "dtype", "low", "high")
         shape, dtype = tuple(values["shape"]), np.dtype(values["dtype"])
-        if dtype.kind not in "fiub" or math.prod(shape) > MAX_ELEMENTS or min(shape, default=0) < 0:
+        if dtype.kind not in "fiub" or len(shape) > MAX_DIMENSIONS:
             raise ValueError("its shape or dtype is out of range")
-        low, high = (np.broadcast_to(np.array(_numbers(values[name]), dtype), shape) for name in ("low", "high"))
-        return spaces.Box(low, high, shape, dtype.type)
+        low, high = (np.array(_numbers(values[name]), dtype) for name in ("low", "high"))
+        if {low.shape, high.shape} - {(), shape}:
+            raise ValueError("its bounds must have its shape, or be one number")
+        return spaces.Box(np.broadcast_to(low, shape), np.broadcast_to(high, shape), shape, dtype.type)
     if kind == "Discrete":
         return spaces.Discrete(**_only(values, "n", "start"))
     if kind == "MultiDiscrete":
         nvec, start = (np.array(_only(values, "nvec", "start")[name], np.int64) for name in ("nvec", "start"))
         return spaces.MultiDiscrete(nvec, start=start)
     if kind == "MultiBinary":
-        if np.prod(values["n"]) > MAX_ELEMENTS:
-            raise ValueError("it is too large")
         return spaces.MultiBinary(**_only(values, "n"))
     raise ValueError(f"unknown kind {kind!r:.40}")
 

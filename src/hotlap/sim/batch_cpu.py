@@ -6,6 +6,7 @@ import threading
 import numba
 import numpy as np
 from numba import prange
+from numba.np.ufunc import parallel as numba_parallel
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point, kernel
@@ -19,8 +20,24 @@ from hotlap.sim.world import observe
 # The size of numba's thread pool: one thread per core unless NUMBA_NUM_THREADS is set.
 MAX_THREADS: int = getattr(numba.config, "NUMBA_NUM_THREADS", 1)
 
-# numba's thread pool must not be entered from two Python threads at once.
-_POOL_LOCK = threading.Lock()
+
+class _ThreadPool:
+    """numba's threads. They must not be entered from two Python threads at once, and do not exist after a fork."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.is_usable = True
+
+    def forget_threads(self) -> None:
+        """In a forked child: the parent's threads are gone, and numba would abort the process or wait for them."""
+        self.lock = threading.Lock()  # a thread that no longer exists may have held it
+        # Another user of numba may have started the threads, so ask numba; if it cannot say, assume they ran.
+        self.is_usable = self.is_usable and not getattr(numba_parallel, "_is_initialized", True)
+
+
+_POOL = _ThreadPool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOL.forget_threads)
 
 
 @kernel
@@ -68,7 +85,7 @@ def observe_cars(ribbons, cars, batch):
 
 
 class CpuEngine:
-    """Steps cars on `num_threads` threads; with one, in the calling thread."""
+    """Steps cars on `num_threads` threads; with one, or in a child forked after threads ran, in the calling thread."""
 
     def __init__(self, num_threads: int = 1) -> None:
         self.num_threads = min(num_threads, MAX_THREADS)
@@ -85,9 +102,9 @@ class CpuEngine:
         self, actions: NDArray[np.float32], setting: Setting, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
-        if self.num_threads == 1:
+        if self.num_threads == 1 or not _POOL.is_usable:
             return int(step_serial(actions, *setting, batch, autoreset, repeat))
-        with _POOL_LOCK:
+        with _POOL.lock:
             numba.set_num_threads(self.num_threads)
             return int(step_parallel(actions, *setting, batch, autoreset, repeat))
 
@@ -112,6 +129,6 @@ def warm_up(parallel: bool = True) -> None:
     reset_cars(np.zeros(0, np.bool_), *setting, batch)
     observe_cars(*setting[:2], batch)
     step_serial(actions, *setting, batch, False, 1)
-    if parallel:
-        with _POOL_LOCK:
+    if parallel and _POOL.is_usable:
+        with _POOL.lock:
             step_parallel(actions, *setting, batch, True, 1)

@@ -1,8 +1,7 @@
-"""`step.py` over N cars on a GPU, with the CPU's bits: a thread a car drives, then a thread a ray looks.
+"""`step.py` over N cars on a GPU, with the CPU's bits: one thread per car drives, then one thread per ray observes.
 
-Looking is two thirds of a step, and rays differ in length. With the nine rays of a car beside each other a warp holds
-about the same mix of lengths as any other, so nearly all its threads have work all the time; with one thread a car it
-was a third slower.
+Rays take more than half of a step, and they differ in length. Neighbouring threads handle the nine rays of one car; one
+thread per car was a third slower (docs/gpu.md has the figures).
 """
 
 from functools import lru_cache
@@ -24,7 +23,7 @@ from hotlap.sim.step import Batch, drive_car, finish_episode, is_finite, make_ba
 from hotlap.sim.vehicle import CAR_DTYPE
 from hotlap.sim.world import INFO_DTYPE, STATE_DTYPE, observe_motion, observe_ray
 
-THREADS_PER_BLOCK = 128
+THREADS_PER_BLOCK = 64
 MIN_COMPUTE_CAPABILITY = (7, 0)
 # In device memory the number of the first car with a bad action; this where there is none.
 NO_BAD_CAR = np.uint32(0xFFFFFFFF)
@@ -113,9 +112,10 @@ def _kernels() -> _Kernels:
 
 
 class CudaCars:
-    """Cars in the memory of a GPU. Whoever reads or writes their arrays there needs no copy.
+    """Cars in the memory of a GPU.
 
-    `batch` has the arrays of a `Batch` and `actions` is (num_cars, 3); all have `__cuda_array_interface__`.
+    `batch` has the arrays of a `Batch`, and `actions` is (num_cars, 3). All have `__cuda_array_interface__`, so that
+    torch uses them without a copy.
     """
 
     def __init__(self, setting: Setting, num_cars: int) -> None:
@@ -147,14 +147,16 @@ class CudaCars:
         kernels.reset[self._blocks(1), THREADS_PER_BLOCK, stream](on_device, *arguments)
         kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
 
-    def step(self, *, autoreset: bool, repeat: int, stream: Any = 0) -> None:
+    def step(self, *, autoreset: bool, repeat: int, check_actions: bool = True, stream: Any = 0) -> None:
         """Up to `repeat` ticks with `actions`; where one of them is not finite, no car moves (see `find_bad_car`).
 
-        Only launches: the results are there when the stream has come to its end. It can be captured in a CUDA graph.
+        Without `check_actions` the caller guarantees that they are finite. The call only launches kernels, so it can be
+        captured in a CUDA graph; the results are valid when the stream has finished them.
         """
         kernels, blocks = self._kernels, self._blocks(1)
-        self._bad_car.copy_to_device(self._no_bad_car, stream=stream)
-        kernels.check[blocks, THREADS_PER_BLOCK, stream](self.actions, self._bad_car)
+        if check_actions:
+            self._bad_car.copy_to_device(self._no_bad_car, stream=stream)
+            kernels.check[blocks, THREADS_PER_BLOCK, stream](self.actions, self._bad_car)
         kernels.drive[blocks, THREADS_PER_BLOCK, stream](
             self.actions, self._ribbons, self._cars, self._rules, self.batch, self._bad_car, autoreset, repeat
         )
@@ -175,9 +177,9 @@ def synchronize() -> None:
 
 
 class CudaEngine:
-    """An engine for batches in the computer's own memory: states travel to the GPU and everything back, each call.
+    """An engine for batches in main memory: each call copies the states to the GPU and the results back.
 
-    Slow for few cars, but the same as any engine: what is evaluated or replayed on it can be compared with the CPU.
+    It is slow for few cars. It serves to compare the GPU with the CPU, and wherever any engine will do.
     """
 
     def __init__(self) -> None:
@@ -214,7 +216,7 @@ class CudaEngine:
         batch.obs[:] = cars.batch.obs.copy_to_host()  # type: ignore[attr-defined]
 
     def _upload(self, setting: Setting, batch: Batch) -> CudaCars:
-        """The cars on the GPU, with the states of `batch`; made anew for other tracks or another number of cars."""
+        """The cars on the GPU, with the states of `batch`; recreated for other tracks or another number of cars."""
         known = self._setting
         is_same = known is not None and known.ribbons is setting.ribbons and known.cars is setting.cars
         if self._cars is None or not is_same or self._cars.num_cars != len(batch.states):

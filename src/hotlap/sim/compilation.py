@@ -38,16 +38,24 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
+def home_folder() -> Path:
+    """The user's home; if the user has none, a path below which nothing exists or can be created."""
+    try:
+        return Path.home()
+    except RuntimeError:  # no HOME, and the user is not in the password database, as in many containers
+        return Path(os.devnull)
+
+
 def cache_root() -> Path:
     """The folder that holds compiled code, one subfolder per version of the source."""
     if chosen := os.environ.get("HOTLAP_CACHE"):
         return Path(chosen) / "compiled"
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+        base = Path(os.environ.get("LOCALAPPDATA", home_folder() / "AppData" / "Local"))
     elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = home_folder() / "Library" / "Caches"
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        base = Path(os.environ.get("XDG_CACHE_HOME", home_folder() / ".cache"))
     return base / "hotlap" / "compiled"
 
 

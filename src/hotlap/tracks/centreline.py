@@ -32,6 +32,12 @@ def length_m(centreline: Centreline) -> float:
     return spline_of(centreline).length
 
 
+def nearest_point(centreline: Centreline, x_m: float, y_m: float) -> int:
+    """Index of the point nearest to a position."""
+    dx, dy = centreline.x_m - x_m, centreline.y_m - y_m
+    return int(np.argmin(dx * dx + dy * dy))
+
+
 def recentre(centreline: Centreline) -> Centreline:
     """The same track moved to the origin by whole metres if it is more than 10 km away (UTM); else itself."""
     x, y = centreline.x_m, centreline.y_m

@@ -8,6 +8,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from hotlap.tracks.csv_table import (
     to_printable,
 )
 from hotlap.tracks.geometry import find_fault
+from hotlap.tracks.road import Fault
 from hotlap.tracks.spline import FloatArray
 
 CENTRELINE_HEADER = "x_m,y_m,w_tr_right_m,w_tr_left_m"
@@ -37,6 +39,8 @@ _JOIN_RATIO = 3.0
 _GAP_RATIO = 10.0
 _GAP_M = 50.0
 _FOLD_COSINE = math.cos(math.radians(150.0))
+_FOLD_M = 1.0
+_SPIKE_COUNTER_SINE = math.sin(math.radians(30.0))
 
 _DEFAULT_COLUMNS = {
     3: ("x", "y", "width"),
@@ -62,14 +66,9 @@ class CentrelineFile:
     centreline: Centreline
     lines: list[int]
 
-    def check_road(self, centreline: Centreline) -> None:
-        """Refuse a centreline that makes no drivable road, naming the line of the file.
-
-        It may be modified (moved, narrowed), but must have the file's points in the file's order.
-        """
-        fault = find_fault(centreline)
-        if fault is not None:
-            raise TrackError(f"{self.path}:{self.lines[fault.point]}: {fault.text}")
+    def refuse(self, fault: Fault, point: int | None = None) -> NoReturn:
+        """Raise a TrackError that names the line of a point, by default the fault's own."""
+        raise TrackError(f"{self.path}:{self.lines[fault.point if point is None else point]}: {fault.text}")
 
 
 def read_centreline(path: str | os.PathLike[str]) -> Centreline:
@@ -78,7 +77,9 @@ def read_centreline(path: str | os.PathLike[str]) -> Centreline:
     Coordinates are not moved, however far they are from the origin; `build_nodes` does that.
     """
     file = read_centreline_file(path)
-    file.check_road(file.centreline)
+    fault = find_fault(file.centreline)
+    if fault is not None:
+        file.refuse(fault)
     return file.centreline
 
 
@@ -212,6 +213,17 @@ def _check_folds(table: CsvTable, centreline: Centreline) -> None:
     ahead_x, ahead_y = np.roll(x, -1) - x, np.roll(y, -1) - y
     back_x, back_y = np.roll(ahead_x, 1), np.roll(ahead_y, 1)
     lengths = np.sqrt((ahead_x * ahead_x + ahead_y * ahead_y) * (back_x * back_x + back_y * back_y))
-    is_folded = ahead_x * back_x + ahead_y * back_y < _FOLD_COSINE * lengths
+    cosine = (ahead_x * back_x + ahead_y * back_y) / lengths
+    sine = (back_x * ahead_y - back_y * ahead_x) / lengths
     text = "the line folds back by more than 150° at this point. Check the order of the rows or add points to the bend."
-    table.refuse_first(is_folded, text)
+    table.refuse_first(cosine < _FOLD_COSINE, text)
+    # The same over two points that nearly coincide.
+    next_x, next_y = np.roll(ahead_x, -1), np.roll(ahead_y, -1)
+    lengths = np.sqrt((next_x * next_x + next_y * next_y) * (back_x * back_x + back_y * back_y))
+    is_short = ahead_x * ahead_x + ahead_y * ahead_y < _FOLD_M * _FOLD_M
+    table.refuse_first(is_short & (next_x * back_x + next_y * back_y < _FOLD_COSINE * lengths), text)
+    # A spike goes out and comes back: a sharp turn between two turns to the other side.
+    counter_turn = np.minimum(-np.sign(sine) * np.roll(sine, -1), -np.sign(sine) * np.roll(sine, 1))
+    is_spike = (cosine < 0.0) & (counter_turn > _SPIKE_COUNTER_SINE)
+    text = "this point is a spike: the line goes out to it and back, by more than 90°. Correct or delete the point."
+    table.refuse_first(is_spike, text)

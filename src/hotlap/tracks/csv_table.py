@@ -17,6 +17,7 @@ from hotlap.tracks.spline import FloatArray
 
 MAX_FILE_BYTES = 20_000_000
 MAX_POINTS = 100_000
+MAX_ROW_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ def read_table(path: Path, columns: str) -> CsvTable:
         content = raw.strip()
         if content.startswith("#"):
             comments.append((number, content[1:].strip()))
+        elif len(content) > MAX_ROW_CHARACTERS:
+            raise TrackError(
+                f"{path}:{number}: a row has at most {MAX_ROW_CHARACTERS} characters, this has {len(content)}. "
+                f"Write one row per point: {columns}."
+            )
         elif content:
             lines.append(number)
             contents.append(content)

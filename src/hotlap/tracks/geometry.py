@@ -11,7 +11,7 @@ from hotlap.errors import TrackError
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.centreline import Centreline, recentre
 from hotlap.tracks.polyline import Crossing, self_crossings
-from hotlap.tracks.road import Fault, road_fault, trace
+from hotlap.tracks.road import Fault, find_overpasses, road_fault, trace
 from hotlap.tracks.spline import FloatArray
 from hotlap.tracks.walls import leg_caps, wall_distance
 
@@ -34,7 +34,7 @@ def build_nodes(
     road = trace(recentre(centreline), spacing_m)
     if isinstance(road, Fault):
         raise TrackError(road.text)
-    crossings = self_crossings(road.x, road.y)
+    crossings = find_overpasses(road)
     fault = road_fault(road, crossings)
     if fault is not None:
         raise TrackError(fault.text)
@@ -56,7 +56,7 @@ def build_nodes(
 def find_fault(centreline: Centreline) -> Fault | None:
     """The first reason `build_nodes` would refuse this centreline, or None."""
     road = trace(recentre(centreline), DEFAULT_SPACING_M)
-    return road if isinstance(road, Fault) else road_fault(road, self_crossings(road.x, road.y))
+    return road if isinstance(road, Fault) else road_fault(road, find_overpasses(road))
 
 
 def edge_points(nodes: RibbonNodes, distance_left_m: FloatArray | float) -> FloatArray:

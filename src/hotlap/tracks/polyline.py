@@ -45,15 +45,23 @@ def near_pairs(x: FloatArray, y: FloatArray, reach: float) -> Iterator[tuple[Int
         yield i[apart], j[apart], square[row, col][apart]
 
 
-def self_crossings(x: FloatArray, y: FloatArray) -> list[Crossing]:
-    """Every place where the closed polyline crosses itself."""
+def crossing_segments(x: FloatArray, y: FloatArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Nodes i < j whose segments to the next node intersect, block by block in the order of i."""
     dx, dy = np.roll(x, -1) - x, np.roll(y, -1) - y
     reach = 2.0 * float(np.sqrt((dx * dx + dy * dy).max()))
-    found = []
     for i, j, _ in near_pairs(x, y, reach):
         i, j = i[i < j], j[i < j]
         is_cut = _straddles(x, y, dx, dy, i, j) & _straddles(x, y, dx, dy, j, i)
-        found += [Crossing(int(a), int(b)) for a, b in zip(i[is_cut], j[is_cut], strict=True)]
+        yield i[is_cut], j[is_cut]
+
+
+def self_crossings(x: FloatArray, y: FloatArray, limit: int | None = None) -> list[Crossing]:
+    """Every place where the closed polyline crosses itself; the search stops once it has found `limit`."""
+    found: list[Crossing] = []
+    for i, j in crossing_segments(x, y):
+        found += map(Crossing, i.tolist(), j.tolist())
+        if limit is not None and len(found) >= limit:
+            return found[:limit]
     return found
 
 

@@ -8,7 +8,8 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.compilation import home_folder
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
+from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.centreline_file import read_centreline, write_centreline
 from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS
@@ -30,6 +33,8 @@ START_GRIP_SHARE = 0.6
 
 _ID_RULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _DATA = Path(str(files("hotlap.tracks"))) / "data"
+# All tracks of the package take 37 MB.
+MAX_CACHED_BYTES = 64 << 20
 SPLITS = {"train": TRAIN_SEEDS, "test": TEST_SEEDS}
 
 
@@ -50,6 +55,18 @@ class Track:
         """For every node a speed from which a car can still drive the lap."""
         return speed_profile(self.nodes.curvature_radpm, self.nodes.step_m, CarParameters(), START_GRIP_SHARE)
 
+    @cached_property
+    def ribbon(self) -> Ribbons:
+        """The track in the simulator's format."""
+        return pack_ribbons([self.nodes], [self.start_speed_mps])
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the track with its start speeds and ribbon, whether they are made already or not."""
+        arrays = (*vars(self.centreline).values(), *vars(self.nodes).values())
+        made_later = self.nodes.num_nodes * (8 + NODE_DTYPE.itemsize + PORTAL_DTYPE.itemsize)
+        return made_later + sum(getattr(array, "nbytes", 0) for array in arrays)
+
 
 @dataclass(frozen=True)
 class TrackEntry:
@@ -65,7 +82,7 @@ class TrackEntry:
 def user_folder() -> Path:
     """The folder of the user's own tracks."""
     home = os.environ.get("HOTLAP_HOME")
-    return (Path(home) if home else Path.home() / ".hotlap") / "tracks"
+    return (Path(home) if home else home_folder() / ".hotlap") / "tracks"
 
 
 def check_id(track_id: str) -> str:
@@ -92,16 +109,26 @@ def split_ids(split: str) -> list[str]:
 
 
 def load_track(track_id: str) -> Track:
-    """The track with this id, built once per process."""
-    entry = _shipped().get(track_id) if isinstance(track_id, str) else None
-    if entry is None and isinstance(track_id, str):
-        entry = _users().get(track_id)
-    if entry is None:
-        known = [entry.track_id for entry in list_tracks()]
-        close = difflib.get_close_matches(str(track_id), known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else "`hotlap tracks list` shows all."
-        raise UnknownTrackError(f"track {track_id!r:.80} is not known. {hint}")
-    return _load(entry, entry.path.stat().st_mtime_ns)
+    """The track with this id; the same object as long as it is in use or cached."""
+    return load_tracks([track_id])[0]
+
+
+def load_tracks(track_ids: Sequence[str]) -> tuple[Track, ...]:
+    """The tracks with these ids; all ids are looked up before the first track is built."""
+    return tuple(_load(entry) for entry in find_entries(track_ids))
+
+
+def find_entries(track_ids: Sequence[str]) -> list[TrackEntry]:
+    """The entries of these ids; UnknownTrackError for the first one that is not listed."""
+    known = _shipped()
+    if not all(isinstance(track_id, str) and track_id in known for track_id in track_ids):
+        known = {**known, **_users()}  # the user's folder is listed once, however many ids there are
+    for track_id in track_ids:
+        if not isinstance(track_id, str) or track_id not in known:
+            close = difflib.get_close_matches(str(track_id)[:80], known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else "`hotlap tracks list` shows all."
+            raise UnknownTrackError(f"track {track_id!r:.80} is not known. {hint}")
+    return [known[track_id] for track_id in track_ids]
 
 
 def save_track(track_id: str, centreline: Centreline, comment: str) -> Path:
@@ -138,7 +165,8 @@ def _shipped() -> Mapping[str, TrackEntry]:
 
 def _users() -> Mapping[str, TrackEntry]:
     folder = user_folder()
-    paths = sorted(folder.glob("*.csv")) if folder.is_dir() else []
+    # `Path.is_dir` raises an error for a folder of another user; `os.path.isdir` does not.
+    paths = sorted(folder.glob("*.csv")) if os.path.isdir(folder) else []  # noqa: PTH112
     return {
         path.stem: TrackEntry(path.stem, path.stem, "your own", "yours", path)
         for path in paths
@@ -146,9 +174,23 @@ def _users() -> Mapping[str, TrackEntry]:
     }
 
 
-@lru_cache(maxsize=512)
-def _load(entry: TrackEntry, changed_ns: int) -> Track:
-    """Build a track; `changed_ns` in the cache key makes a re-imported file a new track."""
+_CACHE: ByteLimitedCache[tuple[TrackEntry, int], Track] = ByteLimitedCache(MAX_CACHED_BYTES)
+# A track that the cache dropped while a fleet still drives on it must not be built a second time.
+_ALIVE: weakref.WeakValueDictionary[tuple[TrackEntry, int], Track] = weakref.WeakValueDictionary()
+
+
+def _load(entry: TrackEntry) -> Track:
+    """Build a track or take it from the cache; the file's time is in the key, so a re-imported file is a new track."""
+    key = (entry, entry.path.stat().st_mtime_ns)
+    track = _CACHE.get(key)
+    if track is None:
+        track = _ALIVE.get(key) or _build(entry)
+        _ALIVE[key] = track
+        _CACHE.put(key, track, track.num_bytes)
+    return track
+
+
+def _build(entry: TrackEntry) -> Track:
     centreline = read_centreline(entry.path)
     return Track(
         entry.track_id,

@@ -5,12 +5,24 @@ import math
 from pathlib import Path
 
 from hotlap.errors import TrackError
-from hotlap.tracks.bend_narrowing import narrow_tight_bends
-from hotlap.tracks.centreline import Centreline, length_m, recentre, resample, reverse, rotate_start, with_width
+from hotlap.tracks.bend_narrowing import Narrowing, find_narrowings, narrow_tight_bends
+from hotlap.tracks.centreline import (
+    Centreline,
+    length_m,
+    nearest_point,
+    recentre,
+    resample,
+    reverse,
+    rotate_start,
+    with_width,
+)
 from hotlap.tracks.centreline_file import read_centreline_file
-from hotlap.tracks.geometry import DEFAULT_SPACING_M, build_nodes
+from hotlap.tracks.geometry import DEFAULT_SPACING_M, find_fault
+from hotlap.tracks.road import find_length_fault
 
 IMPORT_SPACING_M = 4.0
+
+_MAX_PLACES = 6  # named in the warning
 
 _log = logging.getLogger(__name__)
 
@@ -20,35 +32,39 @@ def import_centreline(
 ) -> Centreline:
     """The track in `path`, optionally reversed, with a constant width, and with its start line moved forward.
 
-    Where a bend is a little tighter than its road, the road is narrowed there, and a warning is logged.
+    Where the road is wider on the inside of a bend than there is room, it is narrowed there, and a warning is logged.
     """
     if width_m is not None and not (math.isfinite(width_m) and 3.0 <= width_m <= 100.0):
         raise TrackError(f"--width must be from 3 to 100 m, got {width_m:g}.")
     file = read_centreline_file(path)
-    line = recentre(file.centreline)
+    wide = recentre(file.centreline)
     if width_m is not None:
-        line = with_width(line, width_m)
-    line = _narrow(line)
-    file.check_road(line)
-    if reverse_travel:
-        line = reverse(line)
-    lap_m = length_m(line)
+        wide = with_width(wide, width_m)
+    lap_m = length_m(wide)
     if not (math.isfinite(start_m) and 0.0 <= start_m < lap_m):
         raise TrackError(f"--start must be from 0 to the lap's {lap_m:.1f} m, got {start_m:g}.")
+    if fault := find_length_fault(lap_m):
+        file.refuse(fault)
+    line = reverse(wide) if reverse_travel else wide
     if start_m > 0.0:
         line = rotate_start(line, start_m)
-    line = _narrow(resample(line, IMPORT_SPACING_M))
-    build_nodes(line)  # the options may have made the road undrivable
-    return line
+    # Resampling first takes out the kinks of a noisy line, which would be bends of almost no radius.
+    line = resample(line, IMPORT_SPACING_M)
+    narrow = narrow_tight_bends(line, DEFAULT_SPACING_M)
+    if fault := find_fault(narrow):
+        file.refuse(fault, nearest_point(wide, narrow.x_m[fault.point], narrow.y_m[fault.point]))
+    _report(find_narrowings(line, narrow, lap_m / line.x_m.size))
+    return narrow
 
 
-def _narrow(line: Centreline) -> Centreline:
-    line, narrowings = narrow_tight_bends(line, DEFAULT_SPACING_M)
-    for narrowing in narrowings:
-        _log.warning(
-            "the bend at s = %.0f m is a little tighter than its road: narrowed by %.2f m on the %s.",
-            narrowing.at_m,
-            narrowing.by_m,
-            narrowing.side,
-        )
-    return line
+def _report(narrowings: list[Narrowing]) -> None:
+    """Log one line about all places."""
+    if not narrowings:
+        return
+    places = [f"by {n.by_m:.2f} m on the {n.side} at s = {n.at_m:.0f} m" for n in narrowings[:_MAX_PLACES]]
+    more = len(narrowings) - len(places)
+    _log.warning(
+        "the road is wider than its bends have room for, so it was narrowed on the inside: %s%s.",
+        ", ".join(places),
+        f", and at {more} more" if more else "",
+    )

@@ -25,7 +25,7 @@ def leg_caps(road: Road, crossings: list[Crossing], runoff_m: float) -> tuple[Fl
         way = np.minimum(gap, size - gap) * road.step
         is_leg = way * way > _LEG_RATIO * _LEG_RATIO * square
         for crossing in crossings:
-            is_leg &= ~_is_at_crossing(road, crossing, reach, i, j)
+            is_leg &= ~is_at_crossing(road, crossing, reach, i, j)
         i, j, square = i[is_leg], j[is_leg], square[is_leg]
         dx, dy = road.x[j] - road.x[i], road.y[j] - road.y[i]
         lateral = road.tx[i] * dy - road.ty[i] * dx
@@ -39,7 +39,7 @@ def leg_caps(road: Road, crossings: list[Crossing], runoff_m: float) -> tuple[Fl
     return caps[0], caps[1]
 
 
-def _is_at_crossing(road: Road, crossing: Crossing, reach: float, i: IntArray, j: IntArray) -> NDArray[np.bool_]:
+def is_at_crossing(road: Road, crossing: Crossing, reach: float, i: IntArray, j: IntArray) -> NDArray[np.bool_]:
     """Whether i and j are the two levels of an overpass, as far along them as the levels overlap."""
     a, b, size = crossing.first, crossing.second, road.x.size
     sine = abs(float(road.tx[a] * road.ty[b] - road.ty[a] * road.tx[b]))

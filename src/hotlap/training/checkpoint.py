@@ -8,7 +8,7 @@ from typing import Any
 
 from hotlap.config import NOT_NEGATIVE, check_ranges, setting
 from hotlap.errors import ArchiveError, InputFileError, OutputFileError
-from hotlap.models.archive import Archive, read_about, read_archive, write_archive
+from hotlap.models.archive import Archive, archive_size, read_about, read_archive, write_archive
 from hotlap.models.model_file import CHECKPOINT_NAME
 from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
 
@@ -27,6 +27,13 @@ class CheckpointConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
+
+    def describe(self) -> str:
+        """The two settings in words."""
+        if not self.interval:
+            return "checkpoints: only when stopped"
+        kept = f"keeping the newest {self.keep}" if self.keep else "keeping all"
+        return f"checkpoints: every {self.interval:,} steps, {kept}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,16 @@ class CheckpointManager:
                 _log.warning("%s It is skipped.", error)
         return None
 
+    def drop_after(self, step: int) -> list[str]:
+        """Remove the checkpoints after a step; returns their names."""
+        dropped = [self.path_of(found) for found in self.steps() if found > step]
+        for path in dropped:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise OutputFileError(f"{path}: cannot be removed ({error.strerror}). Check its permissions.") from None
+        return [path.name for path in dropped]
+
     def _remove_old(self, newest: int) -> None:
         # A later one was damaged, and skipped when the run resumed from before it: it does not count.
         steps = [step for step in self.steps() if step <= newest]
@@ -93,10 +110,19 @@ class CheckpointManager:
 
 def save_snapshot(path: Path, snapshot: Snapshot, card: Mapping[str, Any], step: int) -> None:
     """Write a run's state, with the card of the model in it."""
+    write_archive(path, _archive_of(snapshot, card, step))
+
+
+def snapshot_size(snapshot: Snapshot, card: Mapping[str, Any]) -> int:
+    """The size of a state's file in bytes; ArchiveError where it is beyond a limit."""
+    return archive_size(_archive_of(snapshot, card, snapshot.step))
+
+
+def _archive_of(snapshot: Snapshot, card: Mapping[str, Any], step: int) -> Archive:
     about = {"card": dict(card), "step": step, "resumes_from": snapshot.step}
     about["has_replay_buffer"] = REPLAY_GROUP in snapshot.groups
     groups = {name: dict(group) for name, group in snapshot.groups.items()}
-    write_archive(path, Archive(about, {STATE_DOCUMENT: dict(snapshot.plain)}, groups))
+    return Archive(about, {STATE_DOCUMENT: dict(snapshot.plain)}, groups)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

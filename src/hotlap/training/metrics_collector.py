@@ -241,7 +241,7 @@ class MetricsCollector:
 def read_points(journal: Path, until_step: int | None = None) -> tuple[list[MetricPoint], int]:
     """A journal's points up to a step (default: all), and their size in bytes; an incomplete last line is ignored.
 
-    A missing journal has no points.
+    A missing journal has no points. A damaged line ends a journal that is read up to a step, and is an error otherwise.
     """
     points: list[MetricPoint] = []
     num_bytes = 0
@@ -253,6 +253,10 @@ def read_points(journal: Path, until_step: int | None = None) -> tuple[list[Metr
         try:
             point = _point_decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if until_step is not None:
+                # A power cut leaves zeros in what was written after the checkpoint; what was before is on the disk.
+                _log.warning("%s:%d: is damaged. The rest of the journal is dropped.", journal, number)
+                break
             raise ModelError(f"{journal}:{number}: {error}. Remove the line to continue without it.") from None
         if until_step is not None and point.timestep > until_step:
             break

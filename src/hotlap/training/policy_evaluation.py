@@ -1,5 +1,6 @@
 """Evaluates a run's policies over deterministic episodes, the same ones every time."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.drivers.learned import LearnedDriver
-from hotlap.envs.gym_registry import make_env
+from hotlap.envs.gym_registry import check_env_args, check_env_id, make_env
+from hotlap.errors import ConfigError, ModelError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.evaluation.returns import Returns, evaluate_returns
 from hotlap.models.model_file import ModelCard, read_model
@@ -76,17 +78,17 @@ class PolicyEvaluator:
         found = evaluate(driver, self._config.racer.track, episodes=episodes, start="random", seed=seed)
         return found.against(self.optimal_lap_s) if self.optimal_lap_s else found
 
-    def evaluate_returns(self, policy: LearnedPolicy, episodes: int) -> Returns:
+    def evaluate_returns(self, policy: LearnedPolicy, episodes: int, seed: int = SELECTION_SEED) -> Returns:
         """Returns and lengths of whole episodes under the run's own settings."""
         config = self._config
         if config.is_racer:
-            return _racer_returns(policy, config, episodes)
+            return _racer_returns(policy, config, episodes, seed)
         return evaluate_returns(
             policy.act,
             config.env,
             config.env_args,
             episodes=episodes,
-            seed=SELECTION_SEED,
+            seed=seed,
             max_steps=MAX_EPISODE_STEPS,
         )
 
@@ -110,9 +112,9 @@ def score_laps(laps: Evaluation) -> PolicyScore:
     return PolicyScore(score, figures)
 
 
-def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> Returns:
+def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int, seed: int) -> Returns:
     env = make_cars(config.racer, episodes)
-    env.seed(SELECTION_SEED)
+    env.seed(seed)
     obs: Any = env.reset()
     returns: NDArray[np.float64] = np.zeros(episodes)
     lengths: NDArray[np.int64] = np.zeros(episodes, np.int64)
@@ -127,21 +129,27 @@ def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int) -> R
     return Returns(returns, lengths)
 
 
-def evaluate_model(path: Path, episodes: int, seed: int) -> dict[str, Any]:
-    """Return and length of a model's deterministic episodes in its own Gymnasium environment."""
+def evaluate_model(path: Path, episodes: int, seed: int, allowed_imports: Collection[str] = ()) -> dict[str, Any]:
+    """Return and length of a model's deterministic episodes in its own Gymnasium environment.
+
+    The file chooses among the registered environments and their arguments, and nothing it names is imported:
+    `allowed_imports` are the modules that the user named and that are imported already.
+    """
     model = read_model(path)
-    card = model.card
-    env = make_env(card.environment, card.env_args)
+    try:
+        env_id = check_env_id(model.card.environment, allowed_imports)
+        env_args = check_env_args(env_id, model.card.env_args)
+    except ConfigError as error:
+        raise ModelError(f"{path}: {error}") from None
+    env = make_env(env_id, env_args)
     try:
         policy = LearnedPolicy.from_file(model, env.observation_space, env.action_space)
     finally:
         env.close()
-    found = evaluate_returns(
-        policy.act, card.environment, card.env_args, episodes=episodes, seed=seed, max_steps=MAX_EPISODE_STEPS
-    )
+    found = evaluate_returns(policy.act, env_id, env_args, episodes=episodes, seed=seed, max_steps=MAX_EPISODE_STEPS)
     return {
         "model": str(path),
-        "environment": card.environment,
+        "environment": env_id,
         "episodes": episodes,
         "seed": seed,
         "mean_reward": found.mean,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hotlap._version import __version__
 from hotlap.config import as_plain
 from hotlap.envs.gym_registry import reward_threshold
-from hotlap.models.model_file import ModelCard
+from hotlap.evaluation.returns import Returns
+from hotlap.models.model_file import ModelCard, ModelFile
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.run_config import RunConfig
@@ -18,7 +19,6 @@ from hotlap.training.run_files.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from hotlap.evaluation.evaluate import Evaluation
-    from hotlap.evaluation.returns import Returns
 
 # The libraries that decide what a run computes.
 LIBRARIES = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch")
@@ -67,12 +67,15 @@ class Provenance(Record, frozen=True):
     libraries: dict[str, str | None]
     config_digest: str
     weights_digest: str
+    track_digest: str | None = None  # of the racer's road
 
 
 class ExperimentResults(Document, frozen=True, omit_defaults=True):
     """The document `{algo}_seed{seed}_results.json`.
 
     Only racer runs have an `evaluation`; its key `driver` names the model evaluated, the best one if there is one.
+    `best` is there if there is a best model: its file, its step, and either the figures of `metrics` or, for the racer,
+    those of `evaluate`. All figures are over episodes not used for selection.
     """
 
     title: ClassVar[str] = "experiment_results"
@@ -85,6 +88,7 @@ class ExperimentResults(Document, frozen=True, omit_defaults=True):
     environment: dict[str, Any]
     provenance: Provenance
     evaluation: dict[str, Any] | None = None
+    best: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,15 +101,34 @@ class RunTotals:
     num_episodes: int
 
 
+@dataclass(frozen=True)
+class FinalFigures:
+    """What the final evaluation found: returns of the final model, laps of the chosen one, figures of the best one."""
+
+    returns: Returns
+    laps: "Evaluation | None" = None
+    best: dict[str, Any] | None = None
+
+
+def best_model(model: ModelFile, config: RunConfig, found: "Evaluation | Returns") -> dict[str, Any]:
+    """The entry `best` of the document."""
+    about = {"model_file": model.path.name, "step": model.card.step}
+    if not isinstance(found, Returns):
+        return {**about, **found.as_dict()}
+    return {
+        **about,
+        "final_reward_mean": found.mean,
+        "final_reward_std": found.std,
+        "episode_length_mean": found.length_mean,
+        "converged": is_converged(found.mean, reward_threshold(config.env)),
+    }
+
+
 def make_results(
-    folder: RunFolder,
-    config: RunConfig,
-    card: ModelCard,
-    totals: RunTotals,
-    returns: "Returns",
-    laps: "Evaluation | None",
+    folder: RunFolder, config: RunConfig, card: ModelCard, totals: RunTotals, figures: FinalFigures
 ) -> ExperimentResults:
-    """The document of a finished run; `card` and `returns` are those of its final model."""
+    """The document of a finished run; `card` is that of its final model."""
+    returns, laps = figures.returns, figures.laps
     return ExperimentResults(
         metadata=RunMetadata(
             experiment_id=config.experiment_id,
@@ -132,8 +155,9 @@ def make_results(
         ),
         hyperparameters=as_plain(config.hyperparameters),
         environment=_describe_environment(config, card),
-        provenance=provenance(card.config_digest, card.weights_digest),
+        provenance=provenance(card.config_digest, card.weights_digest, card.track_digest),
         evaluation=None if laps is None else laps.as_dict(),
+        best=figures.best,
     )
 
 
@@ -156,10 +180,10 @@ def is_converged(mean: float | None, threshold: float | None) -> bool | None:
     return math.isfinite(mean) and mean >= threshold
 
 
-def provenance(config_digest: str, weights_digest: str) -> Provenance:
-    """The versions of this installation, with the digests of a run's settings and weights."""
+def provenance(config_digest: str, weights_digest: str, track_digest: str | None = None) -> Provenance:
+    """The versions of this installation, with the digests of a run's settings, weights and road."""
     libraries = {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES}}
-    return Provenance(__version__, PHYSICS_VERSION, libraries, config_digest, weights_digest)
+    return Provenance(__version__, PHYSICS_VERSION, libraries, config_digest, weights_digest, track_digest)
 
 
 def _version(name: str) -> str | None:

@@ -3,13 +3,18 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
-from hotlap.errors import TrainingError
+from hotlap.errors import DivergedError, TrainingError
+from hotlap.evaluation.evaluate import Evaluation
+from hotlap.evaluation.returns import Returns
+from hotlap.models.model_file import read_model
+from hotlap.models.policy import LearnedPolicy
 from hotlap.sim.batch_cpu import warm_up
 from hotlap.training.algorithms.registry import LEARNERS, build_learner
 from hotlap.training.callbacks.checkpointing import CheckpointingCallback
@@ -17,26 +22,30 @@ from hotlap.training.callbacks.progress import OnProgress, ProgressCallback
 from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
 from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager
-from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.results import ExperimentResults, RunTotals, make_results
+from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
+from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
 from hotlap.training.run_config import RunConfig
 from hotlap.training.run_files.model_card import make_card
 from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.training.run_files.run_lock import RunLock
 from hotlap.training.run_files.run_writer import RunWriter
 from hotlap.training.state.run_state import RunState
 from hotlap.training.vec_envs.factory import TrainingEnvs, in_process
+from hotlap.training.vec_envs.finite_check import EnvironmentDivergedError
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How training ended. There are no results where it was stopped, or where its writer is silent.
 
-    `is_saved` says whether a stopped run can resume from where it stopped.
+    `is_saved` says whether a stopped run can resume from where it stopped, `num_unsaved` how many checkpoints and best
+    models could not be written.
     """
 
     step: int
     results: ExperimentResults | None
     is_saved: bool = True
+    num_unsaved: int = 0
 
 
 class Trainer:
@@ -56,6 +65,7 @@ class Trainer:
         self.config = config
         self.folder = folder
         self.checkpoints = CheckpointManager(folder.path, config.checkpoint)
+        self.lock = RunLock(folder.path)  # held while training; a caller that prepares the folder acquires it before
         self.on_progress = on_progress
         self.callbacks = tuple(callbacks)
         self.writer = writer if writer is not None else RunWriter(config, folder)
@@ -73,7 +83,7 @@ class Trainer:
         """Train from the start, or from a checkpoint, to the end of the step budget or until stopped.
 
         `on_ready` is called when environments and learner are built and nothing has been written yet; what cannot be
-        built raises before.
+        built raises before. The run's folder is locked until this returns.
         """
         if self.config.device == "cuda" and not torch.cuda.is_available():
             raise TrainingError("--device cuda: torch finds no CUDA here. Use --device cpu.")
@@ -90,10 +100,13 @@ class Trainer:
             session.checkpointing.is_stop_requested = self._is_stop_requested
             if on_ready is not None:
                 on_ready()
+            if not self.writer.is_silent:
+                self.lock.acquire()
             return session.run()
         finally:
             self._checkpointing = None
             envs.close()
+            self.lock.release()
 
 
 class _Session:
@@ -134,11 +147,38 @@ class _Session:
                 log_interval=LEARNERS[self._config.algo].log_interval,
                 reset_num_timesteps=self._checkpoint is None,
             )
+        except DivergedError as error:
+            # The learner counts a step once it has its results.
+            uncounted = learner.n_envs if isinstance(error, EnvironmentDivergedError) else 0
+            raise self._diverged(str(error), uncounted) from None
+        except (ValueError, RuntimeError):
+            # Torch refuses a distribution with NaN parameters, and the cars refuse NaN actions.
+            self._refuse_not_finite_weights()
+            raise
         finally:
             self._writer.close()
-        if self.checkpointing.is_stopped:
-            return Outcome(learner.num_timesteps, None, self.checkpointing.is_saved)
-        return Outcome(learner.num_timesteps, None if self._writer.is_silent else self._finish())
+        checkpointing = self.checkpointing
+        if checkpointing.is_stopped:
+            return Outcome(learner.num_timesteps, None, checkpointing.is_saved, checkpointing.num_unsaved)
+        results = None if self._writer.is_silent else self._finish()
+        return Outcome(learner.num_timesteps, results, num_unsaved=checkpointing.num_unsaved)
+
+    def _refuse_not_finite_weights(self) -> None:
+        for name, weights in self._learner.policy.state_dict().items():
+            if not bool(torch.isfinite(weights).all()):
+                raise self._diverged(f"policy {name!r} holds NaN or infinity") from None
+
+    def _diverged(self, cause: str, uncounted: int = 0) -> DivergedError:
+        """The error with the step and the checkpoint to resume from."""
+        names = self._trainer.checkpoints.names()
+        path = self._trainer.folder.path
+        remedy = (
+            f"{names[-1]} is intact: mend the cause, then: hotlap resume {path}"
+            if names
+            else ("There is no checkpoint yet: mend the cause and start again")
+        )
+        step = self._learner.num_timesteps + uncounted
+        return DivergedError(f"{path}: {cause} at step {step}, so training stopped. {remedy}.")
 
     def _callbacks(self) -> CallbackList:
         found: list[BaseCallback] = [self._racer_metrics] if self._is_racer else []
@@ -149,11 +189,27 @@ class _Session:
 
     def _finish(self) -> ExperimentResults:
         trained_s = self._state.trained_s
-        card = self._writer.save_final(self._state.capture(self.checkpointing, with_replay=False))
-        episodes = self._config.evaluation.final_episodes
-        returns = self.evaluator.evaluate_returns(self.evaluator.live_policy(self._learner), episodes)
-        laps = self.evaluator.evaluate_file(self._trainer.folder.chosen, episodes) if self._is_racer else None
+        final = self._state.capture(self.checkpointing, with_replay=False)
+        try:
+            final.refuse_not_finite()
+        except DivergedError as error:
+            raise self._diverged(str(error)) from None
+        card = self._writer.save_final(final)
+        folder, evaluator, episodes = self._trainer.folder, self.evaluator, self._config.evaluation.final_episodes
+        # Over episodes not used for selection, which would flatter the model that was selected.
+        returns = evaluator.evaluate_returns(evaluator.live_policy(self._learner), episodes, FINAL_SEED)
+        laps = evaluator.evaluate_file(folder.chosen, episodes) if self._is_racer else None
+        best = self._evaluate_best(laps) if folder.best.exists() else None
         totals = RunTotals(self._state.started_s, time.time(), trained_s, self._writer.collector.num_episodes)
-        results = make_results(self._trainer.folder, self._config, card, totals, returns, laps)
+        results = make_results(folder, self._config, card, totals, FinalFigures(returns, laps, best))
         self._writer.save_results(results)
         return results
+
+    def _evaluate_best(self, laps: Evaluation | None) -> dict[str, Any]:
+        """The figures of the best model; `laps` are its own, where this is the racer."""
+        model = read_model(self._trainer.folder.best)
+        found: Evaluation | Returns | None = laps
+        if found is None:
+            policy = LearnedPolicy.from_file(model, *model.card.spaces)
+            found = self.evaluator.evaluate_returns(policy, self._config.evaluation.final_episodes, FINAL_SEED)
+        return best_model(model, self._config, found)

@@ -31,6 +31,11 @@ class Run:
         self.learner._logger = None
         self.callback.init_callback(self.learner)
 
+    has_best = True
+
+    def check_sizes(self, snapshot, replay_bytes):
+        self.num_captures -= 1  # not a state that may be saved
+
     def resume_from(self, saved):
         _, self.learner.num_timesteps, state = saved
         self.callback.set_state(state)

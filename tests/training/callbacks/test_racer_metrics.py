@@ -143,6 +143,21 @@ def test_any_model_logger_and_sequence_will_do():
     assert logged == dict.fromkeys(LAP_KEYS, 30.0) | dict.fromkeys(EPISODE_KEYS, 1)
 
 
+def test_verbose_prints_the_laps_and_debug_logs_the_figures(caplog, capsys):
+    for verbose, printed in ((0, ""), (1, "step 128: 2 laps, mean 31.000 s, best 30.000 s\n")):
+        callback = RacerMetricsCallback(verbose=verbose)
+        callback.model = SimpleNamespace(logger=MagicMock(), num_timesteps=128)  # nothing else of the user's model
+        callback.on_training_start({}, {})
+        callback.update_locals({"infos": [lap_done(2, 30.0), lap_done(2, 32.0)], "dones": [False, False]})
+        with caplog.at_level("DEBUG", "hotlap"):
+            callback.on_step()
+            callback.on_rollout_end()
+            callback.on_rollout_end()  # nothing new
+        assert capsys.readouterr().out == printed
+    assert caplog.messages[0] == "step 128: racer/mean_lap_time_sec 31, racer/best_lap_time_sec 30"
+    assert caplog.records[0].levelname == "DEBUG"
+
+
 # --- laps ---
 
 

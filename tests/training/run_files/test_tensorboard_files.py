@@ -2,6 +2,7 @@
 
 import errno
 import math
+import os
 import struct
 from pathlib import Path
 from unittest.mock import Mock
@@ -148,7 +149,26 @@ def test_a_full_disk_is_reported_in_one_line_and_leaves_the_file_unchanged(tmp_p
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
-        with pytest.raises(OutputFileError, match=r"cannot be truncated to step 100 \(No space left on device\)"):
+        with pytest.raises(OutputFileError, match=r"cannot be written \(No space left on device\)"):
             drop_events_after(tmp_path, 100)
     assert path.read_bytes() == whole
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_truncated_event_files_are_flushed_to_disk_before_they_replace_the_old(tmp_path, monkeypatch):
+    write_log(tmp_path, [100, 200])
+    calls, fsync, replace = [], os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda descriptor: calls.append("fsync") or fsync(descriptor))
+    monkeypatch.setattr(Path, "replace", lambda self, target: calls.append("replace") or replace(self, target))
+    drop_events_after(tmp_path, 100)
+    assert calls[:2] == ["fsync", "replace"]
+
+
+def test_a_clock_set_back_does_not_put_a_later_file_first(tmp_path, monkeypatch):
+    names = []
+    for now_s in (2_000_000_000.0, 1_000_000_000.0, 1_000_000_000.0):
+        monkeypatch.setattr("hotlap.training.run_files.tensorboard_files.time.time", lambda now_s=now_s: now_s)
+        EventWriter(tmp_path).close()
+        [new] = {path.name for path in tmp_path.iterdir()} - set(names)
+        names.append(new)
+    assert names == sorted(names)

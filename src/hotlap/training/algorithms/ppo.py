@@ -48,11 +48,14 @@ class HotlapPPO(OnPolicyLearner, PPO):
 
     def train(self) -> None:
         """Update the policy from the rollout, then adapt the learning rate and clamp the standard deviation."""
-        super().train()
+        self._update()
         if self.settings.desired_kl is not None:
             desired_kl = self.settings.desired_kl * self._decay(self._current_progress_remaining)
             self._adapt_lr_to_kl(float(self.logger.name_to_value["train/approx_kl"]), desired_kl)
         self._clamp_std()
+
+    def _update(self) -> None:
+        super().train()
 
     def _adapt_lr_to_kl(self, kl: float, desired_kl: float) -> None:
         low, high = LR_SCALE_RANGE

@@ -12,6 +12,7 @@ from hotlap.training.algorithms.a2c import HotlapA2C
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.sac import HotlapSAC
 from hotlap.training.algorithms.step_budget import Learner
+from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.run_config import RunConfig
 
 MIN_STATS_WINDOW = 100  # episodes behind `rollout/ep_rew_mean`, as in stable-baselines3
@@ -22,21 +23,28 @@ class LearnerSpec:
     """What training has to know about one algorithm."""
 
     learner: type[Learner]
+    racer_learner: type[Learner] | None = None  # for our cars in this process; None: `learner`
     log_interval: int = 1  # of stable-baselines3's `learn`: rollouts on-policy, episodes off-policy
     needs_continuous_actions: bool = False
 
 
 LEARNERS: Mapping[AlgorithmName, LearnerSpec] = {
-    "ppo": LearnerSpec(HotlapPPO),
+    "ppo": LearnerSpec(HotlapPPO, TensorPPO),
     "a2c": LearnerSpec(HotlapA2C),
     "sac": LearnerSpec(HotlapSAC, log_interval=4, needs_continuous_actions=True),
 }
 
 
+def learner_class(config: RunConfig) -> type[Learner]:
+    """The class of a run's learner."""
+    spec = LEARNERS[config.algo]
+    return spec.racer_learner if config.is_racer and spec.racer_learner is not None else spec.learner
+
+
 def build_learner(config: RunConfig, env: VecEnv) -> Learner:
     """The seeded learner of a run over its environments."""
     kind = policy_kind(config.policy, env.observation_space)
-    learner = LEARNERS[config.algo].learner
+    learner = learner_class(config)
     try:
         return learner(
             policy=kind,

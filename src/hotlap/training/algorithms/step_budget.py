@@ -61,7 +61,12 @@ class OnPolicyLearner(Learner, OnPolicyAlgorithm):
         num_steps = self._plan_rollout(n_rollout_steps)
         if rollout_buffer.buffer_size != num_steps:
             self.rollout_buffer = self._make_buffer(num_steps)
-        return super().collect_rollouts(env, callback, self.rollout_buffer, num_steps)
+        return self._collect(env, callback, self.rollout_buffer, num_steps)
+
+    def _collect(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        return super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
 
     def _make_buffer(self, num_steps: int) -> RolloutBuffer:
         return type(self.rollout_buffer)(

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hotlap.errors import OutputFileError
+from hotlap.errors import ArchiveError, OutputFileError
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.policy_evaluation import PolicyEvaluator
 from hotlap.training.run_files.run_writer import RunWriter
+from hotlap.training.state.learner_state import replay_arrays
 from hotlap.training.state.run_state import RunState
 from hotlap.training.state.snapshot import Snapshot
 
@@ -47,6 +48,7 @@ class CheckpointingCallback(BaseCallback):
         self.is_stop_requested = False
         self.is_stopped = False
         self.is_saved = False  # whether the last attempt to write a checkpoint succeeded
+        self.num_unsaved = 0  # checkpoints and best models that could not be written
 
     # --- state ---
 
@@ -65,6 +67,12 @@ class CheckpointingCallback(BaseCallback):
         self._evaluated_at, self._best_score = state["evaluated_at"], state["best_score"]
 
     # --- stable-baselines3's hooks ---
+
+    def _on_training_start(self) -> None:
+        if not self._writer.has_best:  # it was never written, or dropped with what came after the checkpoint
+            self._best_score = None
+        if self._interval:
+            self._writer.check_sizes(self._capture(with_replay=False), _replay_bytes(self._learner))
 
     def _on_rollout_start(self) -> None:
         self._steps_in_rollout = 0
@@ -129,16 +137,24 @@ class CheckpointingCallback(BaseCallback):
     # --- actions ---
 
     def _capture(self, *, with_replay: bool = True) -> Snapshot:
-        return self._run_state.capture(self, with_replay=with_replay)
+        """The state, which is refused where it is not finite: a checkpoint of NaN would push out good ones."""
+        snapshot = self._run_state.capture(self, with_replay=with_replay)
+        snapshot.refuse_not_finite()
+        return snapshot
 
     def _save(self, snapshot: Snapshot) -> None:
         self._is_save_due = False
         try:
             self._writer.save_checkpoint(snapshot, self.num_timesteps)
             self.is_saved = True
-        except OutputFileError as error:
+        except (OutputFileError, ArchiveError) as error:
             self.is_saved = False
-            _log.warning("%s Training continues without this checkpoint; the earlier ones are intact.", error)
+            self._note_unsaved(error, "Training continues without this checkpoint; the earlier ones are intact.")
+
+    def _note_unsaved(self, error: Exception, consequence: str) -> None:
+        """Warn about the first file that cannot be written; the run's exit code tells about the others."""
+        _log.log(logging.INFO if self.num_unsaved else logging.WARNING, "%s %s", error, consequence)
+        self.num_unsaved += 1
 
     def _evaluate(self) -> None:
         self._next_evaluation = (self.num_timesteps // self._evaluation_interval + 1) * self._evaluation_interval
@@ -151,5 +167,11 @@ class CheckpointingCallback(BaseCallback):
             self._best_score = score
             try:
                 self._writer.save_best(self._capture(with_replay=False))
-            except OutputFileError as error:
-                _log.warning("%s Training continues without this best model.", error)
+            except (OutputFileError, ArchiveError) as error:
+                self._note_unsaved(error, "Training continues without this best model.")
+
+
+def _replay_bytes(learner: Learner) -> int:
+    """The size of the replay buffer when it is full; 0 for an algorithm without one."""
+    buffer = getattr(learner, "replay_buffer", None)
+    return sum(array.nbytes for array in replay_arrays(buffer).values()) if buffer is not None else 0

@@ -1,5 +1,6 @@
 """Logs the racer's reward terms, laps and episodes while stable-baselines3 learns."""
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from hotlap.training.run_files.json_documents import build_record
 
 _LOGGED_TERMS = tuple((key, f"reward/{key}") for key in REWARD_KEYS)
 _FIRST_LAP = 1
+_log = logging.getLogger(__name__)
 
 
 class _Totals(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,8 +81,9 @@ class RacerMetricsCallback(BaseCallback):
     With an on-policy algorithm the figures are those of one rollout. An off-policy algorithm's rollouts last a few
     steps and its logger is dumped every few episodes, so there the figures cover everything since the last dump.
 
-    `optimal_lap_s` is the track's optimal flying lap; without it there is no `gap_to_optimal`. Set
-    `first_lap_is_flying` where episodes start anywhere on the track: the clock starts when the car crosses the line.
+    With `verbose=1` it prints the laps of each rollout. `optimal_lap_s` is the track's optimal flying lap; without it
+    there is no `gap_to_optimal`. Set `first_lap_is_flying` where episodes start anywhere on the track: the clock starts
+    when the car crosses the line.
     """
 
     TICKS_PER_SECOND: ClassVar[int] = TICKS_PER_SECOND
@@ -189,9 +192,20 @@ class RacerMetricsCallback(BaseCallback):
     def _log_totals(self) -> None:
         if self._new.is_empty:
             return
+        self._report(self._new)
         self._logged, self._new = self._undumped().plus(self._new), _Totals.zero()
         for name, figure in self._logged.figures(self.optimal_lap_s).items():
             self.logger.record(name, figure)
+
+    def _report(self, new: _Totals) -> None:
+        """Log what is new, and print the laps as a callback of stable-baselines3 does when it is verbose."""
+        if _log.isEnabledFor(logging.DEBUG):
+            figures = (f"{name} {value:g}" for name, value in new.figures(self.optimal_lap_s).items())
+            _log.debug("step %d: %s", self.num_timesteps, ", ".join(figures))
+        if self.verbose >= 1 and new.best_s is not None:
+            mean_s = new.total_s / new.num_laps
+            laps = f"{new.num_laps} laps, mean {mean_s:.3f} s, best {new.best_s:.3f} s"
+            print(f"step {self.num_timesteps}: {laps}")  # noqa: T201
 
     def get_state(self) -> dict[str, Any]:
         """The lap of every car, and the totals not dumped yet, as plain JSON."""

@@ -1,11 +1,13 @@
 """Passes finished episodes, steps and losses to a run's metrics."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
+from hotlap.errors import DivergedError
 from hotlap.training.metrics_collector import MetricsCollector
 
 
@@ -13,7 +15,8 @@ class MetricsCallback(BaseCallback):
     """Passes finished episodes, steps, and the loss of the last update to a `MetricsCollector`.
 
     The loss is `train/loss` where the algorithm logs one (PPO), else the sum of `train/policy_loss` and
-    `train/value_loss` (A2C), else of `train/actor_loss` and `train/critic_loss` (SAC).
+    `train/value_loss` (A2C), else of `train/actor_loss` and `train/critic_loss` (SAC). One that is not finite raises
+    DivergedError.
     """
 
     def __init__(self, collector: MetricsCollector, verbose: int = 0) -> None:
@@ -21,10 +24,15 @@ class MetricsCallback(BaseCallback):
         self.collector = collector
 
     def _on_rollout_start(self) -> None:
+        self._note_loss()
+
+    def _note_loss(self) -> None:
         # The logger holds an update's losses until its next dump; a rollout starts in between.
         values = getattr(self.logger, "name_to_value", None)
         loss = find_loss(values) if isinstance(values, Mapping) else None
         if loss is not None:
+            if not math.isfinite(loss):
+                raise DivergedError(f"the loss of the last update is {loss}")
             self.collector.note_loss(loss)
 
     def _on_step(self) -> bool:
@@ -36,6 +44,7 @@ class MetricsCallback(BaseCallback):
         return True
 
     def _on_training_end(self) -> None:
+        self._note_loss()
         self.collector.flush()
 
 

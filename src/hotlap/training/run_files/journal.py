@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from pathlib import Path
 
+from hotlap.atomic_files import open_plain
 from hotlap.errors import InputFileError, ModelError, OutputFileError
 
 FLUSH_INTERVAL_S = 1.0
@@ -31,7 +32,9 @@ class Journal:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         try:
-            self._file = path.open("ab", buffering=0)
+            # Without following a link: what it points to would be emptied.
+            descriptor = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            self._file = os.fdopen(descriptor, "ab", buffering=0)
             self._file.truncate(keep_bytes)
         except (OSError, ValueError) as error:
             raise self._refusal(error) from None

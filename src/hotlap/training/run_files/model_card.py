@@ -11,6 +11,8 @@ from hotlap.models.model_file import ModelCard
 from hotlap.models.policy import policy_kind
 from hotlap.models.space_data import space_data
 from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import load_track
 from hotlap.training.run_config import RunConfig
 from hotlap.training.vec_envs.factory import in_process
 
@@ -27,6 +29,7 @@ def make_card(config: RunConfig, env: VecEnv, step: int, weights_digest: str) ->
             "physics": PHYSICS_VERSION,
             "observation_layout": OBSERVATION_LAYOUT,
             "track": local.racer.track,
+            "track_digest": track_digest(load_track(local.racer.track).nodes),
             "action_repeat": local.racer.action_repeat,
             "stack": local.racer.stack,
             "lap_fourier": local.racer.lap_fourier,

@@ -2,13 +2,16 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import count
 from pathlib import Path
 
-from hotlap.atomic_files import write_atomically
-from hotlap.errors import InputFileError, OutputFileError, TrainingError
-from hotlap.models.model_file import EXPERIMENTS, is_there
+from hotlap.atomic_files import refuse_not_plain, write_atomically
+from hotlap.errors import HotlapError, InputFileError, OutputFileError, TrainingError
+from hotlap.models.model_file import CHECKPOINT_NAME, EXPERIMENTS, is_there
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.run_config import ALGORITHM_NAMES, RunConfig, load_config
+from hotlap.training.run_files.run_lock import RunLock
 
 CONFIG_NAME = "config.toml"
 TENSORBOARD_NAME = "tensorboard"
@@ -78,33 +81,72 @@ class RunFolder:
         """Whether the run has completed."""
         return self.results.is_file()
 
+    def refuse_links(self) -> None:
+        """Refuse a folder in which one of the run's files is a link, or not a regular file.
+
+        The folder may be somebody else's, and a link in it would make us write to a file elsewhere.
+        """
+        _files_of(self.path)
+
     def write_config(self, config: RunConfig) -> None:
         """Save the resolved configuration, whole or not at all."""
         write_atomically(self.config, config.to_toml().encode())
 
 
-def create_run(config: RunConfig, name: str | None, overwrite: bool) -> RunFolder:
-    """The folder of a new run; an existing run in it is refused, or deleted with `overwrite`."""
+def create_run(config: RunConfig, name: str | None, overwrite: bool, lock: RunLock | None = None) -> RunFolder:
+    """The folder of a new run; an existing run in it is refused, or deleted with `overwrite`.
+
+    `lock` is acquired before anything is deleted, and stays acquired; without it the folder is locked meanwhile.
+    """
     path = folder_of(name or config.experiment_id)
+    held = lock or RunLock(path)
     try:
         if path.exists() and not path.is_dir():
             raise TrainingError(f"{path}: is a file; a run needs a folder. Choose another --run-name.")
-        left = _files_of(path)
-        if left and not overwrite:
-            raise TrainingError(
-                f"{path}: holds a run already. Resume it (`hotlap resume {path}`), choose another --run-name, or "
-                "replace it with --overwrite."
-            )
-        for file in left:
-            file.unlink(missing_ok=True)
+        _refuse_existing(path, overwrite)
         path.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+        for file in _refuse_existing(path, overwrite):
+            file.unlink(missing_ok=True)
+        folder = RunFolder(path, config.experiment_id)
+        folder.write_config(config)
+    except HotlapError:
+        held.release()
+        raise
     except OSError as error:
+        held.release()
         raise OutputFileError(
             f"{path!s:.200}: cannot hold a run ({error.strerror}). Choose another --run-name."
         ) from None
-    folder = RunFolder(path, config.experiment_id)
-    folder.write_config(config)
+    if lock is None:
+        held.release()
     return folder
+
+
+def keep_under_another_name(folder: RunFolder) -> Path:
+    """Rename the folder of a finished run after the time at which it finished; returns the new path."""
+    with RunLock(folder.path):  # refuses where a process is extending it
+        ended = datetime.fromtimestamp(folder.results.stat().st_mtime, timezone.utc)
+    stamp = f"{folder.path.name}-{ended:%Y-%m-%dT%H%M%S}"
+    names = (stamp if number == 1 else f"{stamp}-{number}" for number in count(1))
+    target = next(path for path in map(folder.path.with_name, names) if not path.exists())
+    try:
+        return folder.path.rename(target)
+    except OSError as error:
+        raise OutputFileError(
+            f"{folder.path}: cannot be renamed to {target.name} ({error.strerror}). Choose another --run-name."
+        ) from None
+
+
+def _refuse_existing(path: Path, overwrite: bool) -> list[Path]:
+    """The files of an existing run, which may be deleted; refused without `overwrite`."""
+    left = _files_of(path)
+    if left and not overwrite:
+        raise TrainingError(
+            f"{path}: holds a run already. Resume it (`hotlap resume {path}`), choose another --run-name, or "
+            "replace it with --overwrite."
+        )
+    return left
 
 
 def open_run(run: str) -> tuple[RunFolder, RunConfig]:
@@ -114,8 +156,20 @@ def open_run(run: str) -> tuple[RunFolder, RunConfig]:
         raise InputFileError(
             f"{run:.200}: no run there (no {CONFIG_NAME}). Name a folder under {EXPERIMENTS}, or its path."
         )
+    _files_of(path)  # refuses links
     config = load_config(path / CONFIG_NAME)
     return RunFolder(path, config.experiment_id), config
+
+
+def split_checkpoint(run: str) -> tuple[str, Path | None]:
+    """A run and, where one of its checkpoints is named (`RUN/checkpoint_100.zip`), that file."""
+    path = Path(run)
+    if not CHECKPOINT_NAME.fullmatch(path.name) or is_there(path / CONFIG_NAME):
+        return run, None
+    folder = path.parent
+    if not is_there(folder / CONFIG_NAME) and len(path.parts) > 1:
+        folder = EXPERIMENTS / folder
+    return f"{folder}/", folder / path.name
 
 
 def folder_of(name: str) -> Path:
@@ -128,10 +182,34 @@ def folder_of(name: str) -> Path:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The files in a folder that belong to a run."""
+    """The files in a folder that belong to a run; a link among them, or to their folders, is refused."""
     if not path.is_dir():
         return []
     found = [file for file in sorted(path.iterdir()) if _OWN.fullmatch(file.name)]
     found += [path / name for name in CheckpointManager(path).names()]
-    found += [file for file in sorted((path / REPORT_NAME).glob("*")) if file.suffix in (".html", ".png")]
-    return found + sorted((path / TENSORBOARD_NAME).glob("events.out.tfevents.*"))
+    for name, is_own in ((REPORT_NAME, _is_report), (TENSORBOARD_NAME, _is_event_file)):
+        if _is_plain(path / name, is_folder=True):
+            found += [file for file in sorted((path / name).iterdir()) if is_own(file)]
+    return [file for file in found if _is_plain(file)]
+
+
+def _is_report(file: Path) -> bool:
+    return file.suffix in (".html", ".png")
+
+
+def _is_event_file(file: Path) -> bool:
+    return file.name.startswith("events.out.tfevents.")
+
+
+def _is_plain(path: Path, *, is_folder: bool = False) -> bool:
+    """Whether it exists; refused where it is a link, or no regular file or folder."""
+    try:
+        refuse_not_plain(path, is_folder=is_folder)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        kind = "a folder" if is_folder else "a regular file"
+        raise TrainingError(
+            f"{path}: must be {kind} of this run, but is {error.strerror or error}. Remove it, or use another run."
+        ) from None
+    return True

@@ -1,23 +1,36 @@
 """Everything a run writes into its folder: checkpoints, models, metrics, TensorBoard events and results."""
 
+import logging
+import shutil
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.logger import KVWriter
 from stable_baselines3.common.vec_env import VecEnv
 
-from hotlap.models.archive import tensors_digest
-from hotlap.models.model_file import POLICY_GROUP, ModelCard
-from hotlap.training.checkpoint import Checkpoint, CheckpointManager, save_snapshot
-from hotlap.training.metrics_collector import MetricsCollector
+from hotlap.atomic_files import write_atomically
+from hotlap.errors import ArchiveError
+from hotlap.models.archive import read_about, tensors_digest
+from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP, ModelCard, ModelFile, write_model
+from hotlap.training.checkpoint import (
+    NUM_REPLAY_BUFFERS,
+    Checkpoint,
+    CheckpointManager,
+    save_snapshot,
+    snapshot_size,
+)
+from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_config import RunConfig
+from hotlap.training.run_files.json_documents import encode
 from hotlap.training.run_files.model_card import make_card
-from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.training.run_files.run_folder import TENSORBOARD_NAME, RunFolder
 from hotlap.training.run_files.tensorboard_files import EventWriter, drop_events_after
 from hotlap.training.state.snapshot import Snapshot
+
+_log = logging.getLogger(__name__)
 
 
 class RunWriter:
@@ -39,14 +52,53 @@ class RunWriter:
         Removes what a killed process logged after the checkpoint, and its unfinished files.
         """
         self._env = env
+        self.folder.refuse_links()
         self.collector = self._open_collector(checkpoint)
         self._open_files.callback(self.collector.close)
         drop_events_after(self.folder.tensorboard, checkpoint.snapshot.step if checkpoint else -1)
-        for draft in self.folder.path.glob(".*.zip.*.partial"):
-            draft.unlink(missing_ok=True)
+        for pattern in (".*.zip.*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
+            for draft in self.folder.path.glob(pattern):
+                draft.unlink(missing_ok=True)
         self._events = EventWriter(self.folder.tensorboard)
         self._open_files.callback(self._events.close)
         self.log_outputs.append(self._events)
+
+    @property
+    def has_best(self) -> bool:
+        """Whether there is a best model."""
+        return self.folder.best.is_file()
+
+    def check_sizes(self, snapshot: Snapshot, replay_bytes: int) -> None:
+        """Warn where checkpoints of such states, with a full replay buffer, would be too large for file or disk."""
+        try:
+            size = snapshot_size(snapshot, self._make_card(snapshot).as_plain()) + replay_bytes
+        except ArchiveError as error:
+            _log.warning(
+                "%s: checkpoints cannot be written, so this run cannot be resumed: %s", self.folder.path, error
+            )
+            return
+        # The new one is written before an old one goes, and two keep their replay buffer.
+        needed = size * (1 + NUM_REPLAY_BUFFERS if replay_bytes else 2)
+        free = shutil.disk_usage(self.folder.path).free
+        if needed > free:
+            _log.warning(
+                "%s: a checkpoint takes up to %d MB, and %d MB are free on this disk. Free some space, or turn "
+                "checkpoints off with --checkpoint-interval 0.",
+                self.folder.path,
+                size >> 20,
+                free >> 20,
+            )
+
+    def drop_after(self, checkpoint: Checkpoint) -> list[str]:
+        """Remove the later checkpoints, and a best model from after this one; returns their names.
+
+        The later points and events are dropped by `open`.
+        """
+        dropped = self._checkpoints.drop_after(checkpoint.step)
+        if self.has_best and int(read_about(self.folder.best).get("step", 0)) > checkpoint.snapshot.step:
+            self.folder.best.unlink(missing_ok=True)
+            dropped.append(self.folder.best.name)
+        return dropped
 
     def save_checkpoint(self, snapshot: Snapshot, step: int) -> None:
         """Write a state captured at or before `step`, where the run is now.
@@ -68,8 +120,10 @@ class RunWriter:
         return card
 
     def save_results(self, results: ExperimentResults) -> None:
-        """Write the results. They mark a run as finished, so they come last."""
+        """Write the results. They mark a run as finished, so they come last; then the journal has served."""
         results.save(self.folder.results)
+        with suppress(OSError):
+            self.folder.journal.unlink(missing_ok=True)
 
     def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Log the figures of an evaluation at once: the logger's next dump has a later step."""
@@ -81,15 +135,27 @@ class RunWriter:
 
     def _open_collector(self, checkpoint: Checkpoint | None) -> MetricsCollector:
         if checkpoint is not None:
+            self._restore_journal()
             return MetricsCollector.resume(self.folder.journal, _saved_metrics(checkpoint))
         return _new_collector(self._config, self.folder.journal)
+
+    def _restore_journal(self) -> None:
+        """A finished run has no journal: where it is extended, the points come from its metrics document."""
+        if not self.folder.journal.exists() and self.folder.metrics.exists():
+            points = TrainingMetrics.load(self.folder.metrics).time_series
+            write_atomically(self.folder.journal, b"".join(encode(point) + b"\n" for point in points))
 
     def _make_card(self, snapshot: Snapshot) -> ModelCard:
         return make_card(self._config, self._env, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
 
     def _save_model(self, path: Path, snapshot: Snapshot) -> ModelCard:
         card = self._make_card(snapshot)
-        save_snapshot(path, snapshot, card.as_plain(), snapshot.step)
+        try:
+            save_snapshot(path, snapshot, card.as_plain(), snapshot.step)
+        except ArchiveError as error:  # a state beyond the limits; the model itself is small
+            _log.info("%s Only the model is written.", error)
+            groups = snapshot.groups
+            write_model(path, ModelFile(path, card, dict(groups[POLICY_GROUP]), dict(groups.get(NORMALIZER_GROUP, {}))))
         return card
 
 
@@ -97,6 +163,10 @@ class SilentRunWriter(RunWriter):
     """Writes nothing, for a process that takes part in a run whose files another process writes."""
 
     is_silent = True
+    has_best = True
+
+    def check_sizes(self, snapshot: Snapshot, replay_bytes: int) -> None:
+        """Do nothing."""
 
     def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
         """Start the metrics in memory, or continue those of a checkpoint."""

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import struct
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-unty
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
+from hotlap.atomic_files import refuse_not_plain, write_atomically
 from hotlap.errors import OutputFileError
 from hotlap.training.run_files.journal import Journal
 
@@ -23,6 +25,7 @@ FILE_VERSION = "brain.Event:2"
 # A record: content length (8 bytes), its checksum (4), the content, its checksum (4).
 _HEAD = struct.Struct("<QI")
 _TAIL_BYTES = 4
+_FILE_NUMBER = re.compile(r"events\.out\.tfevents\.(\d{10})\.", re.ASCII)
 
 
 class EventWriter(KVWriter):
@@ -34,7 +37,9 @@ class EventWriter(KVWriter):
 
     def __init__(self, folder: Path) -> None:
         began_s = time.time()
-        name = f"events.out.tfevents.{int(began_s):010d}.{platform.node()}.{os.getpid()}.{time.monotonic_ns()}"
+        # TensorBoard reads files in the order of their names: a clock that was set back must not put this one first.
+        number = max(int(began_s), 1 + _newest_number(folder))
+        name = f"events.out.tfevents.{number:010d}.{platform.node()}.{os.getpid()}.{time.monotonic_ns()}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -68,6 +73,12 @@ class EventWriter(KVWriter):
         self._records.write(event.SerializeToString())
 
 
+def _newest_number(folder: Path) -> int:
+    """The largest time in the names of the event files, in seconds since 1970; -1 without any."""
+    found = (_FILE_NUMBER.match(path.name) for path in folder.glob("events.out.tfevents.*"))
+    return max((int(match[1]) for match in found if match), default=-1)
+
+
 class _JournalFile:
     """The file object that TensorBoard's `RecordWriter` writes to, one record per call."""
 
@@ -83,19 +94,16 @@ def drop_events_after(folder: Path, step: int) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("events.out.tfevents.*")):
-        draft = path.with_name(f".{path.name}.partial")
         try:
+            refuse_not_plain(path)
             content = path.read_bytes()
-            kept = b"".join(_records_until(content, step))
-            if kept != content:
-                draft.write_bytes(kept)
-                draft.replace(path)
         except OSError as error:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
             raise OutputFileError(
-                f"{path}: cannot be truncated to step {step} ({error.strerror}). Check the folder and the disk."
+                f"{path}: cannot be truncated to step {step} ({error.strerror or error}). Check the folder."
             ) from None
+        kept = b"".join(_records_until(content, step))
+        if kept != content:
+            write_atomically(path, kept)
 
 
 def _records_until(content: bytes, step: int) -> Iterator[bytes]:

@@ -219,7 +219,7 @@ def _restore_normalizer(env: VecNormalize, saved: Mapping[str, NDArray[Any]]) ->
 def _replay_state(buffer: ReplayBuffer) -> Tree:
     """The filled rows of every array."""
     filled = buffer.buffer_size if buffer.full else buffer.pos
-    rows = {name: array[:filled] for name, array in _replay_arrays(buffer).items()}
+    rows = {name: array[:filled] for name, array in replay_arrays(buffer).items()}
     return {"position": buffer.pos, "is_full": buffer.full, "rows": rows}
 
 
@@ -229,7 +229,7 @@ def _restore_replay(buffer: ReplayBuffer, snapshot: Snapshot) -> None:
             "state: its replay buffer was removed when newer checkpoints were written. Resume from one of those."
         )
     saved = _part(snapshot, REPLAY_GROUP)
-    for name, array in _replay_arrays(buffer).items():
+    for name, array in replay_arrays(buffer).items():
         rows = saved["rows"][name]
         if rows.shape[1:] != array.shape[1:] or len(rows) > len(array):
             raise StateError(f"state: its replay buffer has {name} of shape {rows.shape}; this run's {array.shape}.")
@@ -242,7 +242,7 @@ def _replay_buffer(learner: Learner) -> ReplayBuffer:
     return buffer
 
 
-def _replay_arrays(buffer: ReplayBuffer) -> dict[str, NDArray[Any]]:
+def replay_arrays(buffer: ReplayBuffer) -> dict[str, NDArray[Any]]:
     """The arrays of a replay buffer by name; a dict of observations gives one array per key."""
     found: dict[str, NDArray[Any]] = {}
     for name in _REPLAY_ARRAYS:

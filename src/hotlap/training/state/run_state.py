@@ -7,6 +7,8 @@ import numpy as np
 
 from hotlap.errors import ModelError, StateError
 from hotlap.models.model_file import card_of, refuse_foreign
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import load_track
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
 from hotlap.training.checkpoint import Checkpoint
@@ -70,6 +72,7 @@ class RunState:
                 f"{path}: was written under another configuration than {self._writer.folder.config} has now. Undo the "
                 "changes in that file, or start a new run."
             )
+        self._refuse_other_road(checkpoint)
         try:
             envs, bookkeeping = restore(self._learner, snapshot)
             checkpointing.set_state(bookkeeping["checkpointing"])
@@ -82,6 +85,18 @@ class RunState:
             restore_generators(self._learner, snapshot)
         except (StateError, KeyError) as error:
             raise StateError(f"{path}: cannot resume from this checkpoint: {error}") from None
+
+    def _refuse_other_road(self, checkpoint: Checkpoint) -> None:
+        """Refuse a checkpoint whose track got another road: a track may be imported again under its old id."""
+        saved, track = checkpoint.card.get("track_digest"), checkpoint.card.get("track")
+        if saved is None or not isinstance(track, str):
+            return
+        road = track_digest(load_track(track).nodes)
+        if road != saved:
+            raise ModelError(
+                f"{checkpoint.path}: was trained on another road of the name {track!r:.60} (digest {saved!a:.40}, now "
+                f"{road}). Import the old road under that id again, or start a new run."
+            )
 
     def _restart_episodes(self, step: int) -> None:
         """Reset all environments, with other seeds than at the start of the run."""

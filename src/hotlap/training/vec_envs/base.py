@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from hotlap.envs.infos import Info
 from hotlap.errors import ActionError, ConfigError
+from hotlap.training.vec_envs.finite_check import check_final_observations, check_observations, check_rewards
 
 Mask = NDArray[np.bool_]
 
@@ -81,6 +82,8 @@ class BatchVecEnv(VecEnv):
         if actions is None:
             raise ActionError("step_wait() without actions: call step_async(actions) first.")
         step = self._step_batch(actions)
+        check_rewards(step.rewards)
+        check_observations(step.obs)
         self._returns += step.rewards
         self._lengths += 1
         infos: list[Info] = [{} for _ in range(self.num_envs)]
@@ -88,6 +91,7 @@ class BatchVecEnv(VecEnv):
             infos[index] = info
         ended = step.terminated | step.truncated
         if ended.any():
+            check_final_observations(np.flatnonzero(ended).tolist(), step.final_obs)
             self._end_episodes(step, ended, infos)
         return step.obs, np.asarray(step.rewards, np.float32), ended, infos
 

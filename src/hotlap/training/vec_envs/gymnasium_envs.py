@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from hotlap.envs.gym_registry import make_env
 from hotlap.errors import ConfigError, StateError
 from hotlap.training.state.rng_state import decode_generator, encode_generator
+from hotlap.training.vec_envs.finite_check import CheckedDummyVecEnv
 from hotlap.training.vec_envs.replayable_env import ReplayableEnv, plain_options
 
 
@@ -28,7 +29,7 @@ def make_gymnasium_envs(env_id: str, num_envs: int, seed: int, env_args: Mapping
         env.action_space.seed(seed + index)
         return Monitor(ReplayableEnv(env))
 
-    venv = DummyVecEnv([lambda index=index: make_one(index) for index in range(num_envs)])  # type: ignore[misc]
+    venv = CheckedDummyVecEnv([lambda index=index: make_one(index) for index in range(num_envs)])  # type: ignore[misc]
     venv.seed(seed)
     return venv
 

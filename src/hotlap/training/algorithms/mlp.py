@@ -1,0 +1,126 @@
+"""The two networks of an actor-critic policy, with forward and backward passes written by hand.
+
+torch's autograd spends most of the time of an update of small networks on bookkeeping and temporary tensors.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.distributions import DiagGaussianDistribution
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
+from torch import Tensor, nn
+
+_aten = torch.ops.aten
+_ELU_SCALES = (1.0, 1.0, 1.0)  # alpha, scale, input scale
+
+
+class Activation(NamedTuple):
+    """An activation, and the gradient of its input from that of its output; both work in place."""
+
+    apply_: Callable[[Tensor], Any]
+    backward_: Callable[[Tensor, Tensor], Any]  # gradient, output
+
+
+def _relu_backward(gradient: Tensor, output: Tensor) -> None:
+    _aten.threshold_backward(gradient, output, 0, grad_input=gradient)
+
+
+def _tanh_backward(gradient: Tensor, output: Tensor) -> None:
+    _aten.tanh_backward(gradient, output, grad_input=gradient)
+
+
+def _elu_backward(gradient: Tensor, output: Tensor) -> None:
+    _aten.elu_backward(gradient, *_ELU_SCALES, True, output, grad_input=gradient)
+
+
+ACTIVATIONS: Mapping[type[nn.Module], Activation] = {
+    nn.Tanh: Activation(torch.tanh_, _tanh_backward),
+    nn.ReLU: Activation(torch.relu_, _relu_backward),
+    nn.ELU: Activation(nn.functional.elu_, _elu_backward),
+}
+
+
+class ActorCritic(NamedTuple):
+    """The layers of a policy whose gradients we compute ourselves; the last layer of each network has no activation."""
+
+    policy: tuple[nn.Linear, ...]
+    value: tuple[nn.Linear, ...]
+    activation: Activation
+
+    @classmethod
+    def of(cls, policy: ActorCriticPolicy) -> "ActorCritic | None":
+        """The layers of `policy`; None if it is not a plain MLP with Gaussian actions."""
+        observations, extractor = policy.observation_space, policy.mlp_extractor
+        is_plain = (
+            type(policy) is ActorCriticPolicy
+            and type(extractor) is MlpExtractor
+            and type(policy.features_extractor) is FlattenExtractor
+            and type(policy.action_dist) is DiagGaussianDistribution
+            and isinstance(observations, spaces.Box)
+            and len(observations.shape) == 1
+        )
+        if not is_plain:
+            return None
+        hidden = [*extractor.policy_net, *extractor.value_net]
+        kinds = {type(module) for module in hidden} - {nn.Linear}
+        if len(kinds) != 1 or not kinds <= set(ACTIVATIONS):
+            return None
+        if any(isinstance(module, nn.ELU) and module.alpha != 1.0 for module in hidden):
+            return None
+        return cls(
+            _linear([*extractor.policy_net, policy.action_net]),
+            _linear([*extractor.value_net, policy.value_net]),
+            ACTIVATIONS[kinds.pop()],
+        )
+
+
+def _linear(modules: Iterable[nn.Module]) -> tuple[nn.Linear, ...]:
+    return tuple(module for module in modules if isinstance(module, nn.Linear))
+
+
+class Mlp:
+    """A network over given weights, with buffers for one batch at a time.
+
+    `layers` are pairs of weight (outputs, inputs) and bias (outputs,); `gradients` have the same shapes, and `backward`
+    fills them. Results are valid until the next call.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[tuple[Tensor, Tensor]],
+        activation: Activation,
+        max_rows: int,
+        gradients: Sequence[tuple[Tensor, Tensor]] = (),
+    ) -> None:
+        self._layers, self._gradients, self._activation = tuple(layers), tuple(gradients), activation
+        *widths, _ = [len(bias) for _, bias in layers]
+        self._hidden = [torch.empty(max_rows, width) for width in widths]
+        self._deltas = [torch.empty(max_rows, width) for width in widths] if gradients else []
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The network's outputs, (outputs, rows), for inputs (rows, inputs).
+
+        The few outputs come first because operations over short rows are slow.
+        """
+        *hidden_layers, (last_weight, last_bias) = self._layers
+        for (weight, bias), buffer in zip(hidden_layers, self._hidden, strict=True):
+            # Faster than `addmm`, which first copies the bias to every row.
+            inputs = torch.mm(inputs, weight.t(), out=buffer[: len(inputs)]).add_(bias)
+            self._activation.apply_(inputs)
+        return torch.mm(last_weight, inputs.t()).add_(last_bias[:, None])
+
+    def backward(self, inputs: Tensor, delta: Tensor) -> None:
+        """Fill the gradients after `forward(inputs)`, given the loss's gradient by the outputs, (outputs, rows)."""
+        delta = delta.t()
+        for index in reversed(range(len(self._layers))):
+            below = self._hidden[index - 1][: len(inputs)] if index else inputs
+            weight_gradient, bias_gradient = self._gradients[index]
+            torch.mm(delta.t(), below, out=weight_gradient)
+            torch.sum(delta, 0, out=bias_gradient)
+            if index:
+                weight, _ = self._layers[index]
+                delta = torch.mm(delta, weight, out=self._deltas[index - 1][: len(inputs)])
+                self._activation.backward_(delta, below)

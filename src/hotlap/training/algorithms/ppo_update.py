@@ -1,0 +1,142 @@
+"""PPO's update without autograd: the clipped loss, its gradient written by hand, and Adam, over a rollout's tensors.
+
+The policy's and the value function's network share no weights, so their passes run in two threads. Neither thread's
+result depends on the other's, so the bits are the same on one core.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import Tensor, nn
+
+from hotlap.training.algorithms.flat_adam import FlatAdam
+from hotlap.training.algorithms.mlp import ActorCritic, Mlp
+
+HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
+_STD_FLOOR = 1e-8  # of the advantages, as in stable-baselines3
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """The coefficients of PPO's loss, named as stable-baselines3 names them."""
+
+    clip_range: float
+    ent_coef: float
+    vf_coef: float
+    max_grad_norm: float
+    normalize_advantage: bool
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A rollout of n decisions, as contiguous float32 tensors."""
+
+    observations: Tensor  # (n, num_obs)
+    actions: Tensor  # (num_actions, n)
+    log_probs: Tensor  # (n,)
+    advantages: Tensor  # (n,)
+    returns: Tensor  # (n,)
+
+    @classmethod
+    def of(cls, buffer: RolloutBuffer) -> "Rollout":
+        """The contents of a full buffer; decisions go step by step."""
+        arrays = (buffer.observations, buffer.actions, buffer.log_probs, buffer.advantages, buffer.returns)
+        observations, actions, *scalars = (torch.from_numpy(array) for array in arrays)
+        return cls(
+            observations.flatten(0, 1), actions.flatten(0, 1).t().contiguous(), *(each.flatten() for each in scalars)
+        )
+
+
+@dataclass(frozen=True)
+class MinibatchLosses:
+    """The losses of every minibatch of an update, in order."""
+
+    policy: NDArray[np.float32]
+    value: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+    clip_fraction: NDArray[np.float32]
+    approx_kl: NDArray[np.float32]
+
+
+class PPOUpdate:
+    """One update of a policy from one rollout. The policy and its optimizer change when `run` returns."""
+
+    def __init__(
+        self, policy: ActorCriticPolicy, nets: ActorCritic, rollout: Rollout, settings: LossSettings, batch_size: int
+    ) -> None:
+        self._rollout, self._settings, self._adam = rollout, settings, FlatAdam(policy.optimizer)
+        self._batch_size = min(batch_size, len(rollout.returns))
+        self._policy_net = self._make_net(nets.policy, nets)
+        self._value_net = self._make_net(nets.value, nets)
+        self._log_std = self._adam.value(policy.log_std)
+        self._log_std_gradient = self._adam.gradient(policy.log_std)
+        # Each network has its own copy: two threads must not write to one tensor.
+        self._observations = [torch.empty(self._batch_size, rollout.observations.shape[1]) for _ in range(2)]
+
+    def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic) -> Mlp:
+        find = self._adam
+        return Mlp(
+            [(find.value(layer.weight), find.value(layer.bias)) for layer in layers],
+            nets.activation,
+            self._batch_size,
+            [(find.gradient(layer.weight), find.gradient(layer.bias)) for layer in layers],
+        )
+
+    def run(self, orders: Iterator[Tensor]) -> MinibatchLosses:
+        """Pass over the rollout once for each of `orders`, which are permutations of its rows."""
+        losses: list[Tensor] = []
+        with ThreadPoolExecutor(1, "value-net") as second:
+            for order in orders:
+                for rows in torch.split(order, self._batch_size):
+                    found = torch.empty(5)
+                    value_pass = second.submit(self._pass_value, rows, found)
+                    self._pass_policy(rows, found)
+                    value_pass.result()
+                    self._adam.step(self._settings.max_grad_norm)
+                    losses.append(found)
+        self._adam.store()
+        return MinibatchLosses(*torch.stack(losses).numpy().T)
+
+    def _pass_policy(self, rows: Tensor, found: Tensor) -> None:
+        """Fill the gradients of the policy's network and of the standard deviation."""
+        settings, rollout, log_std = self._settings, self._rollout, self._log_std
+        observations = self._gather_observations(0, rows)
+        advantages = rollout.advantages.index_select(0, rows)
+        if settings.normalize_advantage and len(rows) > 1:
+            spread, mean = torch.std_mean(advantages)
+            advantages.sub_(mean).div_(spread.add_(_STD_FLOOR))
+        means, std = self._policy_net.forward(observations), log_std.exp()[:, None]
+        noise = rollout.actions.index_select(1, rows).sub_(means).div_(std)  # (num_actions, rows)
+        squares = noise.square()
+        log_norm = log_std.sum() + len(log_std) * HALF_LOG_TAU
+        log_ratio = squares.sum(0).mul_(-0.5).sub_(log_norm).sub_(rollout.log_probs.index_select(0, rows))
+        ratio = log_ratio.exp()
+        off = ratio - 1.0
+        clipped = ratio.clamp(1.0 - settings.clip_range, 1.0 + settings.clip_range).mul_(advantages)
+        free = ratio.mul_(advantages)
+        found[0] = -torch.minimum(free, clipped).mean()
+        found[2] = -(log_norm + 0.5 * len(log_std))
+        found[3] = (off.abs() > settings.clip_range).float().mean()
+        found[4] = off.sub_(log_ratio).mean()
+        # Where the clipped term is the smaller one, it is constant.
+        by_log_prob = free.masked_fill_(free > clipped, 0.0).div_(-len(rows))
+        torch.mv(squares.sub_(1.0), by_log_prob, out=self._log_std_gradient)
+        self._log_std_gradient.sub_(settings.ent_coef)
+        self._policy_net.backward(observations, noise.div_(std).mul_(by_log_prob))
+
+    def _pass_value(self, rows: Tensor, found: Tensor) -> None:
+        """Fill the gradients of the value function's network."""
+        observations = self._gather_observations(1, rows)
+        errors = self._value_net.forward(observations).sub_(self._rollout.returns.index_select(0, rows))
+        found[1] = errors.square().mean()
+        self._value_net.backward(observations, errors.mul_(2.0 * self._settings.vf_coef / len(rows)))
+
+    def _gather_observations(self, copy: int, rows: Tensor) -> Tensor:
+        return torch.index_select(self._rollout.observations, 0, rows, out=self._observations[copy][: len(rows)])

@@ -1,0 +1,190 @@
+"""TensorPPO collects, learns and logs what stable-baselines3's PPO does, up to rounding."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from torch import nn
+
+from hotlap.training.algorithms import registry
+from hotlap.training.algorithms.mlp import ActorCritic
+from hotlap.training.algorithms.ppo import HotlapPPO
+from hotlap.training.algorithms.ppo_update import LossSettings, PPOUpdate, Rollout
+from hotlap.training.algorithms.tensor_ppo import TensorPPO
+from hotlap.training.vec_envs.factory import TrainingEnvs
+from tiny_runs import tiny_config
+from training.algorithms.small_learners import weights
+
+LOGGED = {
+    "approx_kl", "clip_fraction", "clip_range", "entropy_loss", "explained_variance", "loss", "learning_rate",
+    "n_updates", "policy_gradient_loss", "std", "value_loss",
+}  # fmt: skip
+
+
+def build(kind=TensorPPO, num_envs=6, **changes):
+    """A learner of that class for a few cars whose episodes end after a few decisions."""
+    changes = {"policy": {"net_arch": [8, 6]}, "ppo": {"ent_coef": 0.01, "batch_size": 50}, **changes}
+    config = tiny_config(num_envs=num_envs, **changes)
+    assert registry.learner_class(config) is TensorPPO
+    learner = kind(
+        policy="MlpPolicy",
+        env=TrainingEnvs(config).env,
+        policy_kwargs=registry.policy_arguments(config.policy, "ppo"),
+        seed=3,
+        device="cpu",
+        **kind.constructor_arguments(config.ppo),
+    )
+    learner.set_logger(Logger(None, []))
+    return learner
+
+
+class Keep(BaseCallback):
+    """Keeps a copy of every rollout's buffer and of the names that callbacks can read."""
+
+    def __init__(self):
+        super().__init__()
+        self.rollouts, self.names = [], set()
+
+    def _on_step(self):
+        self.names |= set(self.locals)
+        return True
+
+    def _on_rollout_end(self):
+        buffer = self.model.rollout_buffer
+        arrays = (
+            "observations",
+            "actions",
+            "rewards",
+            "episode_starts",
+            "values",
+            "log_probs",
+            "advantages",
+            "returns",
+        )
+        self.rollouts.append({name: getattr(buffer, name).copy() for name in arrays})
+
+
+# --- against stable-baselines3 ---
+
+
+def test_rollouts_are_those_of_the_library():
+    ours, theirs = Keep(), Keep()
+    for kind, keep in ((TensorPPO, ours), (HotlapPPO, theirs)):
+        learner = build(kind)
+        learner.learning_rate = 0.0
+        learner.lr_schedule = lambda _: 0.0  # the same policy throughout, so that rounding cannot add up
+        learner.learn(3 * 32 * 6, callback=keep)
+    assert len(ours.rollouts) == 3
+    for one, other in zip(ours.rollouts, theirs.rollouts, strict=True):
+        assert one["episode_starts"][1:].sum() > 5  # some of them cut off by the time limit
+        for name, array in one.items():
+            np.testing.assert_allclose(array, other[name], rtol=1e-5, atol=1e-5, err_msg=name)
+    assert theirs.names - ours.names == {"n_steps", "obs_tensor", "idx", "done", "terminal_obs", "terminal_value"}
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "elu"])
+def test_training_gives_the_weights_and_figures_of_the_library(activation):
+    found = {}
+    for kind in (TensorPPO, HotlapPPO):
+        learner = build(kind, policy={"net_arch": [8, 6], "activation": activation})
+        learner.learn(2 * 32 * 6)
+        values = dict(learner.logger.name_to_value)
+        moments = torch.cat([one["exp_avg"].flatten() for one in learner.policy.optimizer.state.values()])
+        found[kind] = weights(learner), moments.numpy(), values
+    (ours, our_moments, our_log), (theirs, their_moments, their_log) = found.values()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(our_moments, their_moments, rtol=1e-3, atol=1e-4)
+    assert {name.removeprefix("train/") for name in our_log if name.startswith("train/")} == LOGGED
+    assert our_log.keys() == their_log.keys()
+    for name in our_log.keys() - {"time/fps", "time/time_elapsed"}:
+        assert our_log[name] == pytest.approx(their_log[name], rel=1e-2, abs=1e-4), name
+
+
+def oracle_gradients(policy, rollout, settings):
+    """The gradients of stable-baselines3's loss by autograd, before clipping, and the two losses."""
+    values, log_prob, entropy = policy.evaluate_actions(rollout.observations, rollout.actions.t())
+    advantages = rollout.advantages
+    if settings.normalize_advantage:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    ratio = torch.exp(log_prob - rollout.log_probs)
+    clipped = advantages * torch.clamp(ratio, 1 - settings.clip_range, 1 + settings.clip_range)
+    policy_loss = -torch.min(advantages * ratio, clipped).mean()
+    value_loss = nn.functional.mse_loss(rollout.returns, values.flatten())
+    loss = policy_loss - settings.ent_coef * entropy.mean() + settings.vf_coef * value_loss
+    policy.optimizer.zero_grad()
+    loss.backward()
+    return policy_loss.item(), value_loss.item()
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "elu"])
+@pytest.mark.parametrize("net_arch", [[64, 64], [16], [24, 8, 12]])
+@pytest.mark.parametrize("normalize_advantage", [True, False])
+def test_every_gradient_is_that_of_autograd(activation, net_arch, normalize_advantage):
+    policy = build(policy={"net_arch": net_arch, "activation": activation}).policy
+    generator = torch.Generator().manual_seed(1)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    num_rows, num_obs = 500, policy.observation_space.shape[0]
+    rollout = Rollout(
+        normal(num_rows, num_obs), normal(3, num_rows), normal(num_rows) - 4.0, normal(num_rows), normal(num_rows)
+    )
+    settings = LossSettings(0.2, 0.01, 0.5, math.inf, normalize_advantage)
+    policy_loss, value_loss = oracle_gradients(policy, rollout, settings)
+    expected = {name: parameter.grad.clone() for name, parameter in policy.named_parameters()}
+    update = PPOUpdate(policy, ActorCritic.of(policy), rollout, settings, num_rows)
+    losses = update.run(iter([torch.arange(num_rows)]))
+    for name, parameter in policy.named_parameters():
+        ours, oracle = update._adam.gradient(parameter), expected[name]
+        assert float((ours - oracle).abs().max()) <= 1e-5 * float(oracle.abs().max()), name
+    assert losses.policy == pytest.approx([policy_loss], rel=1e-5)
+    assert losses.value == pytest.approx([value_loss], rel=1e-5)
+    assert 0.05 < losses.clip_fraction.item() < 0.999
+
+
+# --- the same bits ---
+
+
+def test_two_runs_give_the_same_bits_and_another_seed_does_not():
+    def trained(seed):
+        learner = build()
+        learner.set_random_seed(seed)
+        return weights(learner.learn(3 * 32 * 6))
+
+    np.testing.assert_array_equal(trained(1), trained(1))
+    assert (trained(1) != trained(2)).any()
+
+
+# --- what is left to the library ---
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda learner: setattr(learner, "target_kl", 0.01),
+        lambda learner: setattr(learner, "clip_range_vf", lambda _: 0.2),
+        lambda learner: setattr(learner.policy, "optimizer", torch.optim.SGD(learner.policy.parameters(), 1e-3)),
+        lambda learner: setattr(learner.policy.mlp_extractor, "policy_net", nn.Sequential(nn.Linear(14, 6), nn.GELU())),
+    ],
+)
+def test_settings_that_it_does_not_know_are_left_to_the_library(change):
+    learner = build()
+    assert learner.own_nets() is not None
+    change(learner)
+    assert learner.own_nets() is None
+
+
+def test_target_kl_ends_an_update_early():
+    learner = build(ppo={"target_kl": 1e-9, "n_epochs": 5})
+    learner.learn(2 * 32 * 6)
+    assert learner._n_updates < 2 * 5
+
+
+def test_a_budget_that_cuts_the_last_rollout_short_gives_finite_weights():
+    learner = build(num_envs=1).learn(32 + 1)
+    assert learner.rollout_steps == 1
+    assert np.isfinite(weights(learner)).all()
