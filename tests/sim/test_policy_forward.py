@@ -137,3 +137,27 @@ def test_layers_that_do_not_fit_are_refused():
     with pytest.raises(ModelError, match=r"must be \(3, 9\), got \(3, 8\)"):
         pack_policy([make_layers(14, 9)[0], last], activation="tanh", bounds=(LOW, HIGH))
     pack_policy([first, last], activation="tanh", bounds=(LOW, HIGH))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_gpu_gives_the_bits_of_the_cpu(activation):
+    from numba import cuda, typeof
+
+    from hotlap.sim.cuda_compilation import exact_kernel
+    from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory, decide
+
+    def decide_on_gpu(policy, obs, memory):
+        i = cuda.grid(1)
+        if i < obs.shape[0]:
+            decide(policy, obs[i], memory.history[i], memory.work[i], memory.actions[i])
+
+    num_cars, observations = 2048, make_observations(5, 2048)
+    layers = make_layers(2 * NUM_OBS + 16, 64, 64, 3)
+    policy = pack_policy(layers, activation=activation, bounds=(LOW, HIGH), num_stack=2, num_fourier=8)
+    memory = make_memory(policy, num_cars, num_workers=num_cars)
+    kernel = exact_kernel(decide_on_gpu, (typeof(policy), typeof(observations[0]), typeof(memory)))
+    on_gpu = PackedPolicy(*map(cuda.to_device, policy)), PolicyMemory(*map(cuda.to_device, memory))
+    for obs, expected in zip(observations, decisions(policy, observations), strict=True):
+        kernel[num_cars // 64, 64](on_gpu[0], cuda.to_device(np.ascontiguousarray(obs)), on_gpu[1])
+        assert np.array_equal(on_gpu[1].actions.copy_to_host(), expected)
