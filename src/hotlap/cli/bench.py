@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hotlap.cli import exit_codes
 from hotlap.cli.output import print_json
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
@@ -121,4 +122,4 @@ def bench_bridge(
         )
         print(f"{'PASS' if result['passed'] else 'FAIL'} (target: {result['target']:,.0f} steps/s)")
     if not result["passed"]:
-        raise typer.Exit(1)
+        raise typer.Exit(exit_codes.BELOW_ASKED)

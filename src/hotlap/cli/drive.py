@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hotlap.cli import exit_codes
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
 
 
@@ -61,4 +62,4 @@ def drive(
         if place:
             print(f"picture: {place}")
     if len(trace.laps) < laps:
-        raise typer.Exit(1)
+        raise typer.Exit(exit_codes.BELOW_ASKED)

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from hotlap._version import __version__
+from hotlap.cli import exit_codes
 from hotlap.cli.bench import bench_app
 from hotlap.cli.bridge import bridge
 from hotlap.cli.doctor import doctor
@@ -18,9 +19,6 @@ from hotlap.cli.report import report
 from hotlap.cli.tracks import tracks_app
 from hotlap.cli.train import resume, train
 from hotlap.errors import HotlapError
-
-EXIT_COULD_NOT_RUN = 2
-EXIT_INTERRUPTED = 130
 
 # Some versions of Typer bundle click. Its base error is found through the one that Typer exports.
 _CLI_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -74,7 +72,7 @@ def main() -> NoReturn:
     except _CLI_ERROR as error:
         code = _report_usage(error)
     except (typer.Abort, KeyboardInterrupt):
-        code = EXIT_INTERRUPTED
+        code = exit_codes.INTERRUPTED
     except typer.Exit as stop:
         code = stop.exit_code
     except BrokenPipeError:
@@ -100,7 +98,7 @@ def _report_usage(error: Exception) -> int:
     message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)
-        return EXIT_COULD_NOT_RUN
+        return exit_codes.COULD_NOT_RUN
     if not message.rstrip().endswith((".", "?", "!")):
         message += "."
     context = getattr(error, "ctx", None)
@@ -110,4 +108,4 @@ def _report_usage(error: Exception) -> int:
 def _report(message: str) -> int:
     """Print one line on stderr and return the exit code."""
     typer.echo("hotlap: " + " ".join(message.split()), err=True)
-    return EXIT_COULD_NOT_RUN
+    return exit_codes.COULD_NOT_RUN

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hotlap.cli import exit_codes
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
 from hotlap.errors import ConfigError, DriverError, InputFileError, OptimalError
 
@@ -98,7 +99,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
         trace = record_laps(driver, track.track_id, num_laps=NUM_LAPS, seed=seed, progress=progress)
     if best_flying_lap(trace.laps) is None:
         typer.echo(f"hotlap: {name} finished {len(trace.laps)} of {NUM_LAPS} laps; no flying lap to show.", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(exit_codes.BELOW_ASKED)
     comparison = compare(trace, track, reference.raceline, reference.lap_time_s)
     page = write_lap_report(comparison, track, out, driver.name)
     if as_json:

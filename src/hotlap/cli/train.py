@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
 from hotlap.cli.run_summary import print_results, print_summary
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from hotlap.training.run_files.run_lock import RunLock
     from hotlap.training.trainer import Trainer
 
-EXIT_BELOW_ASKED = 1
-EXIT_INTERRUPTED = 130
 
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and the output of --json.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print progress and metrics as log messages too.")]
@@ -254,14 +253,14 @@ def _run(
             outcome = trainer.run(checkpoint, start)
     except DivergedError as error:
         typer.echo(f"hotlap: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(EXIT_BELOW_ASKED) from None
+        raise typer.Exit(exit_codes.BELOW_ASKED) from None
     if outcome.results is None and not outcome.is_saved:
         raise TrainingError(
             f"stopped at step {outcome.step}, but could not be saved. Free some disk space, then: hotlap resume {path}"
         )
     if outcome.results is None:
         print_status(f"stopped and saved at step {outcome.step}. Continue with: hotlap resume {path}", quiet)
-        raise typer.Exit(EXIT_INTERRUPTED)
+        raise typer.Exit(exit_codes.INTERRUPTED)
     if as_json:
         print_results(trainer.folder)
     elif not quiet:
@@ -272,4 +271,4 @@ def _run(
             "The final model is complete.",
             err=True,
         )
-        raise typer.Exit(EXIT_BELOW_ASKED)
+        raise typer.Exit(exit_codes.BELOW_ASKED)

@@ -19,6 +19,8 @@ _MAX_GRAD_NORM = "Gradients are clipped to this norm."
 class PPOSettings:
     """PPO; the last four keys are additions to stable-baselines3's."""
 
+    needs_continuous_actions: ClassVar[bool] = False
+
     learning_rate: float = setting(3e-4, _LEARNING_RATE, POSITIVE)
     n_steps: int = setting(2048, "Steps of each environment per rollout.", _ROLLOUT_STEPS)
     batch_size: int = setting(64, "Decisions per minibatch.", Range(2, 10**7))
@@ -53,6 +55,8 @@ class PPOSettings:
 class A2CSettings:
     """A2C."""
 
+    needs_continuous_actions: ClassVar[bool] = False
+
     learning_rate: float = setting(7e-4, _LEARNING_RATE, POSITIVE)
     n_steps: int = setting(5, "Steps of each environment per rollout.", _ROLLOUT_STEPS)
     gamma: float = setting(0.99, _GAMMA, FRACTION)
@@ -77,6 +81,7 @@ class A2CSettings:
 class SACSettings:
     """SAC; the entropy coefficient is learned."""
 
+    needs_continuous_actions: ClassVar[bool] = True
     min_num_envs: ClassVar[int] = 1
 
     learning_rate: float = setting(3e-4, _LEARNING_RATE, POSITIVE)

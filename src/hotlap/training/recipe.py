@@ -80,10 +80,12 @@ def _build(data: dict[str, Any], overrides: Mapping[str, Any], where: str) -> Ru
 
 
 def _with_suitable_actions(config: RunConfig) -> RunConfig:
-    """SAC needs continuous actions: select LunarLander's, unless the settings say which."""
+    """Select LunarLander's continuous actions for an algorithm that needs them, unless the settings say which."""
     is_lander = config.env.startswith("LunarLander") and not config.env.startswith("LunarLanderContinuous")
     is_undecided = config.backend == "gymnasium" and "continuous" not in config.env_args
-    if not (config.algo == "sac" and is_lander and is_undecided):
+    if not (config.hyperparameters.needs_continuous_actions and is_lander and is_undecided):
         return config
-    _log.info("%s: SAC needs continuous actions, so env_args.continuous is set to true.", config.env)
+    _log.info(
+        "%s: %s needs continuous actions, so env_args.continuous is set to true.", config.env, config.algo.upper()
+    )
     return replace(config, env_args={**config.env_args, "continuous": True})

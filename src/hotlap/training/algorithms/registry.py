@@ -25,13 +25,12 @@ class LearnerSpec:
     learner: type[Learner]
     racer_learner: type[Learner] | None = None  # for our cars in this process; None: `learner`
     log_interval: int = 1  # of stable-baselines3's `learn`: rollouts on-policy, episodes off-policy
-    needs_continuous_actions: bool = False
 
 
 LEARNERS: Mapping[AlgorithmName, LearnerSpec] = {
     "ppo": LearnerSpec(HotlapPPO, TensorPPO),
     "a2c": LearnerSpec(HotlapA2C),
-    "sac": LearnerSpec(HotlapSAC, log_interval=4, needs_continuous_actions=True),
+    "sac": LearnerSpec(HotlapSAC, log_interval=4),
 }
 
 

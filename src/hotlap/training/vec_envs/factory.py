@@ -10,7 +10,6 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import StateError, TrainingError
 from hotlap.sim.batch_cpu import default_threads
-from hotlap.training.algorithms.registry import LEARNERS
 from hotlap.training.run_config import RacerOptions, RunConfig
 from hotlap.training.state.state_tree import Tree
 from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
@@ -128,7 +127,7 @@ def _normalized(config: RunConfig, env: VecEnv) -> VecNormalize:
 def _check_spaces(config: RunConfig, env: VecEnv) -> None:
     """Raise TrainingError for spaces that the algorithm or the normalizer cannot use."""
     actions = env.action_space
-    if LEARNERS[config.algo].needs_continuous_actions and not isinstance(actions, spaces.Box):
+    if config.hyperparameters.needs_continuous_actions and not isinstance(actions, spaces.Box):
         raise TrainingError(
             f"{config.algo.upper()} needs continuous actions; those of {config.env} are {actions}. Use PPO or A2C."
         )
