@@ -8,7 +8,7 @@ from hotlap.training.recipe import resolve_config
 from hotlap.training.run_files.metrics_document import TrainingMetrics
 from tiny_runs import folder_at, train
 
-STEPS = 3_000_000
+STEPS = 2_000_000
 
 
 def first_and_last_fifth(values):
