@@ -156,6 +156,9 @@ POLICIES: dict[str, dict[str, Any]] = {
     "same": {"net_arch": {"pi": [8, 8], "vf": [8, 8], "qf": [8, 8]}},
     "elu": {"net_arch": [8], "activation_fn": nn.ELU},
     "relu": {"net_arch": [8], "activation_fn": nn.ReLU, "ortho_init": False, "log_std_init": -1.0},
+    "other critic": {"net_arch": {"pi": [8], "vf": [4]}},
+    "other sac critic": {"net_arch": {"pi": [8], "qf": [4]}},
+    "no critic layers": {"net_arch": {"pi": [8]}},
     "optimizer": {"net_arch": [8], "optimizer_class": torch.optim.AdamW, "optimizer_kwargs": {"weight_decay": 0.1}},
 }
 
@@ -164,8 +167,8 @@ POLICIES: dict[str, dict[str, Any]] = {
     ("algorithm", "env", "policy"),
     [
         *[("ppo", "CartPole-v1", name) for name in POLICIES],
-        *[("a2c", "Pendulum-v1", name) for name in ("default", "elu")],
-        *[("sac", "Pendulum-v1", name) for name in ("list", "same", "elu")],
+        *[("a2c", "Pendulum-v1", name) for name in ("default", "elu", "other critic", "no critic layers")],
+        *[("sac", "Pendulum-v1", name) for name in ("list", "same", "elu", "other sac critic")],
         ("ppo", RACER_ID, "default"),
     ],
 )
@@ -351,12 +354,6 @@ def test_a_policy_class_that_hotlap_does_not_have_is_refused(tmp_path, learner, 
 @pytest.mark.parametrize(
     ("algorithm", "settings", "words"),
     [
-        (
-            "a2c",
-            {"policy_kwargs": {"net_arch": {"pi": [8], "vf": [4]}}},
-            r"actor has layers \[8\] and its critic \[4\]",
-        ),
-        ("a2c", {"policy_kwargs": {"net_arch": {"pi": [8]}}}, r"actor has layers \[8\] and its critic \[\]"),
         ("a2c", {"policy_kwargs": {"activation_fn": nn.LeakyReLU}}, r"activation must be one of .*LeakyReLU"),
         ("a2c", {"policy_kwargs": {"features_extractor_kwargs": {}}}, "its policy uses features_extractor_kwargs"),
         ("a2c", {"use_sde": True}, "its policy uses use_sde"),

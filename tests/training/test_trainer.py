@@ -17,6 +17,7 @@ from hotlap.config import as_plain
 from hotlap.errors import HotlapError, OutputFileError
 from hotlap.models.archive import read_about, read_archive, tensors_digest
 from hotlap.models.model_file import read_model
+from hotlap.sim.world import INFO_DTYPE
 from hotlap.training import trainer as trainer_module
 from hotlap.training.algorithms.registry import LEARNERS
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator, evaluate_model
@@ -28,7 +29,7 @@ from hotlap.training.state import run_state
 from hotlap.training.state.snapshot import REPLAY_GROUP
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.factory import TrainingEnvs
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.vec_envs.tensor_cars import TensorCars
 from tiny_runs import LUNAR, RACER, StopAt, folder_at, skip_evaluation, tiny_config, train
 
 
@@ -227,16 +228,16 @@ def test_a_model_holds_the_whole_state_but_no_replay_buffer(finished):
 
 def test_tensorboards_files_hold_all_documented_figures(tmp_path, monkeypatch):
     """A real training run, except that car 0 reports a lap every 20 steps."""
-    step_wait, steps = RacerVecEnv.step_wait, []
+    step, steps = TensorCars.step, []
 
     def lapping(self):
-        obs, rewards, dones, infos = step_wait(self)
+        step(self)
         steps.append(1)
-        if len(steps) % 20 == 0 and not dones[0]:
-            infos[0] = {"lapTime": 30.0 + len(steps), "lapClean": True, "lap": 2, "stepCount": len(steps)}
-        return obs, rewards, dones, infos
+        if len(steps) % 20 == 0 and not self.ended[0]:
+            info = self.infos.numpy().view(INFO_DTYPE)[0, 0]
+            info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0 + len(steps), True, 2, len(steps)
 
-    monkeypatch.setattr(RacerVecEnv, "step_wait", lapping)
+    monkeypatch.setattr(TensorCars, "step", lapping)
     skip_evaluation(monkeypatch)
     train(tiny_config(num_envs=2, steps=192, evaluation={"interval": 64}), tmp_path)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()

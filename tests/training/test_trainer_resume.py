@@ -14,13 +14,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.errors import ModelError, StateError
 from hotlap.models.archive import read_archive, write_archive
+from hotlap.sim.world import INFO_DTYPE
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
 from hotlap.training.run_files.json_documents import encode
 from hotlap.training.run_files.metrics_document import TrainingMetrics
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.vec_envs.tensor_cars import TensorCars
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,
@@ -131,17 +132,17 @@ def test_a_run_can_be_stopped_at_any_step_before_its_last_rollout(tmp_path, whol
 
 def test_a_lap_before_the_stop_counts_for_the_episode_that_ends_after_it(tmp_path, unevaluated, monkeypatch):
     """Car 0 reports a lap at the first of the 30 steps of each of its episodes."""
-    step_wait = RacerVecEnv.step_wait
+    step = TensorCars.step
 
     def lapping(self):
-        obs, rewards, dones, infos = step_wait(self)
-        if self._lengths[0] == 1:
-            infos[0] = {"lapTime": 30.0, "lapClean": True, "lap": 2, "stepCount": 1}
-        elif dones[0]:
-            infos[0]["lap"] = 2
-        return obs, rewards, dones, infos
+        step(self)
+        info = self.infos.numpy().view(INFO_DTYPE)[0, 0]
+        if self.episode_lengths[0] == 1:
+            info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0, True, 2, 1
+        elif self.ended[0]:
+            info["lap"] = 2
 
-    monkeypatch.setattr(RacerVecEnv, "step_wait", lapping)
+    monkeypatch.setattr(TensorCars, "step", lapping)
     config = tiny_config()
     train(config, tmp_path / "whole")
     assert train(config, tmp_path / "stopped", stop_at=40).step == 41

@@ -51,6 +51,11 @@ class ObservationStack:
         self._frequencies_rad = np.float32(2.0 * np.pi) * np.arange(1, lap_fourier + 1, dtype=np.float32)
 
     @property
+    def history(self) -> NDArray[np.float32]:
+        """The observations, (num_cars, depth, num_obs); not a copy."""
+        return self._history
+
+    @property
     def value(self) -> NDArray[np.float32]:
         """A fresh array of shape (num_cars, depth * num_obs + 2 * lap_fourier)."""
         rows = self._history.reshape(len(self._history), -1)

@@ -37,6 +37,7 @@ class Algorithm:
     actor_output: str = "action_net"  # prefix of the actor's last layer
     is_off_policy: bool = False  # learns from a replay buffer
     is_squashed: bool = False  # actions pass through tanh and are scaled to their bounds, instead of being clipped
+    critic_key: str = "vf"  # of the critic's widths in `net_arch`
     has_log_std: bool = True  # has the parameter log_std_init sets
 
 
@@ -51,6 +52,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         actor_output="actor.mu",
         is_off_policy=True,
         is_squashed=True,
+        critic_key="qf",
         has_log_std=False,
     ),
 }

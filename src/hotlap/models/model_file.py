@@ -40,11 +40,23 @@ class PolicySettings:
 
     kind: PolicyKind = setting("auto", "Type of the policy; `auto` chooses by the observation space.")
     net_arch: tuple[int, ...] | None = setting(None, "Widths of the hidden layers.", Range(1, MAX_WIDTH))
+    critic_arch: tuple[int, ...] | None = setting(
+        None, "Widths of the value function's hidden layers; those of `net_arch` if not given.", Range(1, MAX_WIDTH)
+    )
+    action_head: Literal["linear", "pedal_axis"] = setting(
+        "linear",
+        "How the last hidden layer gives the mean action. `pedal_axis` is for the racer: tanh bounds the steering, and "
+        "one axis for throttle and brake, so that the mean cannot drift to where noise changes nothing.",
+    )
     activation: Literal["tanh", "relu", "elu"] | None = setting(None, "Activation function of the hidden layers.")
     log_std_init: float | None = setting(None, "Initial logarithm of the actions' standard deviation.")
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.critic_arch is not None and self.net_arch is None:
+            raise ConfigError("critic_arch: needs net_arch. Give both.")
+        if self.action_head != "linear" and (self.net_arch is None or self.activation != "tanh"):
+            raise ConfigError(f"action_head: {self.action_head} needs net_arch and the activation tanh. Give both.")
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,9 @@ class ModelCard:
     def as_plain(self) -> dict[str, Any]:
         """The card as plain JSON data."""
         plain = asdict(self)
-        plain["policy"]["net_arch"] = list(self.policy.net_arch) if self.policy.net_arch is not None else None
+        for name in ("net_arch", "critic_arch"):
+            widths = plain["policy"][name]
+            plain["policy"][name] = list(widths) if widths is not None else None
         return plain
 
 

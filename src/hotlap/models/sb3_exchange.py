@@ -230,8 +230,11 @@ def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySe
     if type(learner.policy) not in kinds:
         raise ModelError(f"{path}: its policy is of class {type(learner.policy).__name__}, which cannot be imported.")
     found: dict[str, Any] = {"kind": kinds[type(learner.policy)], "log_std_init": given.get("log_std_init")}
-    if given.get("net_arch") is not None:
-        found["net_arch"] = _widths(path, given["net_arch"])
+    arch = given.get("net_arch")
+    if isinstance(arch, Mapping):
+        found["net_arch"], found["critic_arch"] = arch.get("pi", []), arch.get(algorithm.critic_key, [])
+    elif arch is not None:
+        found["net_arch"] = arch
     if "activation_fn" in given:
         names = {activation: name for name, activation in ACTIVATIONS.items()}
         found["activation"] = names.get(given["activation_fn"], getattr(given["activation_fn"], "__name__", "unknown"))
@@ -239,18 +242,6 @@ def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySe
         return build(PolicySettings, found, "policy_kwargs", snake_case)
     except ConfigError as error:
         raise ModelError(f"{path}: {error} Hotlap does not support this policy.") from None
-
-
-def _widths(path: Path, arch: Any) -> Any:
-    """Widths of the hidden layers, which Hotlap has the same for actor and critic."""
-    if not isinstance(arch, Mapping):
-        return arch
-    actor, critic = arch.get("pi", []), arch.get("vf", arch.get("qf", []))
-    if actor != critic:
-        raise ModelError(
-            f"{path}: its actor has layers {actor!s:.40} and its critic {critic!s:.40}; Hotlap needs them equal."
-        )
-    return actor
 
 
 def _racer_fields(environment: str, racer: Mapping[str, Any]) -> dict[str, Any]:

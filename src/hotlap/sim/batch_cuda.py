@@ -139,6 +139,11 @@ class CudaCars:
         """Put the cars into these states (num_cars,)."""
         self.batch.states.copy_to_device(states)  # type: ignore[attr-defined]
 
+    def download(self) -> NDArray[np.void]:
+        """The states of the cars; waits for the GPU."""
+        states: NDArray[np.void] = self.batch.states.copy_to_host()  # type: ignore[attr-defined]
+        return states
+
     def reset(self, mask: NDArray[np.bool_], stream: Any = 0) -> None:
         """Begin an episode for every car in `mask`; the others are observed as they are."""
         kernels = self._kernels
@@ -169,6 +174,31 @@ class CudaCars:
 
     def _blocks(self, threads_per_car: int) -> int:
         return max(1, -(-self.num_cars * threads_per_car // THREADS_PER_BLOCK))
+
+
+class _Bytes:
+    """A contiguous device array as plain bytes: torch knows neither records nor, through this interface, flags."""
+
+    def __init__(self, array: Any) -> None:
+        self._owner = array
+        interface = array.__cuda_array_interface__
+        self.__cuda_array_interface__ = {
+            "shape": (array.size * array.dtype.itemsize,),
+            "typestr": "|u1",
+            "data": interface["data"],
+            "version": 3,
+            "strides": None,
+        }
+
+
+def as_bytes(array: Any) -> _Bytes:
+    """An array of a `CudaCars` batch as bytes (`__cuda_array_interface__`), without a copy."""
+    return _Bytes(array)
+
+
+def stream_of(handle: int) -> Any:
+    """The stream of another library, by its handle, for `CudaCars.step` and `CudaCars.reset`."""
+    return cuda.external_stream(handle)
 
 
 def synchronize() -> None:

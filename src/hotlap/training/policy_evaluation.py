@@ -53,6 +53,7 @@ class PolicyEvaluator:
 
     def live_policy(self, learner: Learner) -> LearnedPolicy:
         """The policy of a learner in training, with its normalizer's current statistics."""
+        learner.store_state()
         normalizer = learner.get_vec_normalize_env()
         if self._card.clip_obs is None or normalizer is None:
             return LearnedPolicy(learner.policy)

@@ -110,6 +110,8 @@ class RunConfig:
     def _check_environment(self) -> None:
         if not self.is_racer and self.racer != RacerOptions():
             raise ConfigError(f"racer: this table is for {RACER_ID} only; {self.env} takes env_args. Leave it out.")
+        if self.policy.action_head != "linear" and (not self.is_racer or self.algo == "sac"):
+            raise ConfigError(f"policy.action_head: {self.policy.action_head} is for {RACER_ID} with PPO or A2C only.")
         if self.is_racer and self.env_args:
             raise ConfigError(f"env_args: {RACER_ID} takes its settings from the table `racer`. Leave env_args out.")
         if self.is_racer and self.backend != "gymnasium":

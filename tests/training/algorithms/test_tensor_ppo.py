@@ -10,9 +10,10 @@ from stable_baselines3.common.logger import Logger
 from torch import nn
 
 from hotlap.training.algorithms import registry
+from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic
 from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.ppo_update import LossSettings, PPOUpdate, Rollout
+from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import tiny_config
@@ -22,6 +23,10 @@ LOGGED = {
     "approx_kl", "clip_fraction", "clip_range", "entropy_loss", "explained_variance", "loss", "learning_rate",
     "n_updates", "policy_gradient_loss", "std", "value_loss",
 }  # fmt: skip
+
+
+LOCAL_NAMES_LEFT_OUT = {"n_steps", "obs_tensor", "idx", "done", "terminal_obs", "terminal_value", "values"}
+ARRAYS = ("observations", "actions", "rewards", "values", "log_probs", "advantages", "returns")
 
 
 def build(kind=TensorPPO, num_envs=6, **changes):
@@ -42,7 +47,7 @@ def build(kind=TensorPPO, num_envs=6, **changes):
 
 
 class Keep(BaseCallback):
-    """Keeps a copy of every rollout's buffer and of the names that callbacks can read."""
+    """Keeps a copy of every rollout, as stable-baselines3's buffer has it, and the names that callbacks can read."""
 
     def __init__(self):
         super().__init__()
@@ -53,18 +58,20 @@ class Keep(BaseCallback):
         return True
 
     def _on_rollout_end(self):
-        buffer = self.model.rollout_buffer
-        arrays = (
-            "observations",
-            "actions",
-            "rewards",
-            "episode_starts",
-            "values",
-            "log_probs",
-            "advantages",
-            "returns",
-        )
-        self.rollouts.append({name: getattr(buffer, name).copy() for name in arrays})
+        if isinstance(self.model, TensorPPO):
+            rollout = self.model.rollout
+            tensors = {
+                name: getattr(rollout, name)
+                for name in ("observations", "rewards", "log_probs", "advantages", "returns")
+            }
+            tensors |= {"values": rollout.values[:-1], "actions": rollout.actions.permute(1, 2, 0)}
+            arrays = {name: tensor.numpy().copy() for name, tensor in tensors.items()}
+            ended = rollout.ended[:-1].numpy()
+        else:
+            buffer = self.model.rollout_buffer
+            arrays = {name: getattr(buffer, name).copy() for name in ARRAYS}
+            ended = buffer.episode_starts[1:]
+        self.rollouts.append({**arrays, "ended": ended.astype(np.float32)})
 
 
 # --- against stable-baselines3 ---
@@ -79,10 +86,10 @@ def test_rollouts_are_those_of_the_library():
         learner.learn(3 * 32 * 6, callback=keep)
     assert len(ours.rollouts) == 3
     for one, other in zip(ours.rollouts, theirs.rollouts, strict=True):
-        assert one["episode_starts"][1:].sum() > 5  # some of them cut off by the time limit
+        assert one["ended"].sum() > 5  # some of them cut off by the time limit
         for name, array in one.items():
             np.testing.assert_allclose(array, other[name], rtol=1e-5, atol=1e-5, err_msg=name)
-    assert theirs.names - ours.names == {"n_steps", "obs_tensor", "idx", "done", "terminal_obs", "terminal_value"}
+    assert theirs.names - ours.names == LOCAL_NAMES_LEFT_OUT
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "elu"])
@@ -136,10 +143,11 @@ def test_every_gradient_is_that_of_autograd(activation, net_arch, normalize_adva
     settings = LossSettings(0.2, 0.01, 0.5, math.inf, normalize_advantage)
     policy_loss, value_loss = oracle_gradients(policy, rollout, settings)
     expected = {name: parameter.grad.clone() for name, parameter in policy.named_parameters()}
-    update = PPOUpdate(policy, ActorCritic.of(policy), rollout, settings, num_rows)
-    losses = update.run(iter([torch.arange(num_rows)]))
+    adam = FlatAdam(policy.optimizer)
+    update = PPOUpdate(adam, ActorCritic.of(policy), policy.log_std, rollout, settings, num_rows)
+    losses = MinibatchLosses(*update.run([torch.arange(num_rows)]).numpy().T)
     for name, parameter in policy.named_parameters():
-        ours, oracle = update._adam.gradient(parameter), expected[name]
+        ours, oracle = adam.gradient(parameter), expected[name]
         assert float((ours - oracle).abs().max()) <= 1e-5 * float(oracle.abs().max()), name
     assert losses.policy == pytest.approx([policy_loss], rel=1e-5)
     assert losses.value == pytest.approx([value_loss], rel=1e-5)

@@ -1,7 +1,5 @@
 """Adam over one flat vector of all parameters: a few operations per step instead of a few per parameter."""
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -11,37 +9,31 @@ _ALIGNMENT = 16  # floats: every parameter begins at a multiple of 64 bytes, so 
 class FlatAdam:
     """A working copy of an optimizer's parameters, moments and settings, with torch's Adam and clipping of the norm.
 
-    `store` copies everything back, so that the optimizer stays the holder of its state.
+    `load` takes everything from the optimizer and `store` copies it back, so that the optimizer stays the holder of its
+    state. A step has no number of its own in Python, so it can be captured in a CUDA graph.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         [self._group] = optimizer.param_groups
         self._optimizer = optimizer
         self._parameters: list[Tensor] = self._group["params"]
+        device = self._parameters[0].device
         sizes = [-(-parameter.numel() // _ALIGNMENT) * _ALIGNMENT for parameter in self._parameters]
-        self._values, self._gradients, self._means, self._squares = torch.zeros(4, sum(sizes))
+        self._values, self._gradients, self._means, self._squares = torch.zeros(4, sum(sizes), device=device)
         self._scratch = torch.empty_like(self._values)
         offsets = [sum(sizes[:index]) for index in range(len(sizes))]
         self._offsets = dict(zip(map(id, self._parameters), offsets, strict=True))
-        self._num_steps = 0
-        for parameter in self._parameters:
-            self.value(parameter).copy_(parameter.detach())
-            if state := optimizer.state.get(parameter):
-                self._view(self._means, parameter).copy_(state["exp_avg"])
-                self._view(self._squares, parameter).copy_(state["exp_avg_sq"])
-                self._num_steps = int(state["step"])
+        self._num_steps, self._lr = torch.zeros(2, dtype=torch.float64, device=device)
+        self.load()
 
     @staticmethod
     def fits(optimizer: torch.optim.Optimizer) -> bool:
-        """Whether this is plain Adam over one group of float32 parameters on the CPU."""
+        """Whether this is plain Adam over one group of float32 parameters."""
         if type(optimizer) is not torch.optim.Adam or len(optimizer.param_groups) != 1:
             return False
         [group] = optimizer.param_groups
         extras = ("weight_decay", "amsgrad", "maximize")
-        is_plain = all(
-            parameter.dtype == torch.float32 and parameter.device.type == "cpu" and parameter.requires_grad
-            for parameter in group["params"]
-        )
+        is_plain = all(parameter.dtype == torch.float32 for parameter in group["params"])
         return is_plain and not any(group[name] for name in extras)
 
     def value(self, parameter: Tensor) -> Tensor:
@@ -49,34 +41,58 @@ class FlatAdam:
         return self._view(self._values, parameter)
 
     def gradient(self, parameter: Tensor) -> Tensor:
-        """Where the gradient of a parameter belongs."""
+        """Where the gradient of a parameter belongs; zero for one that is not trained."""
         return self._view(self._gradients, parameter)
 
     def _view(self, vector: Tensor, parameter: Tensor) -> Tensor:
         begin = self._offsets[id(parameter)]
         return vector[begin : begin + parameter.numel()].view_as(parameter)
 
+    @torch.no_grad()
+    def load(self) -> None:
+        """Take over the parameters, the moments and the learning rate."""
+        self.load_values()
+        self.load_lr()
+        self._means.zero_()
+        self._squares.zero_()
+        self._num_steps.zero_()
+        for parameter in self._parameters:
+            if state := self._optimizer.state.get(parameter):
+                self._view(self._means, parameter).copy_(state["exp_avg"])
+                self._view(self._squares, parameter).copy_(state["exp_avg_sq"])
+                self._num_steps.fill_(float(state["step"]))
+
+    @torch.no_grad()
+    def load_values(self) -> None:
+        """Take over the parameters."""
+        torch._foreach_copy_([self.value(parameter) for parameter in self._parameters], self._parameters)
+
+    def load_lr(self) -> None:
+        """Take over the learning rate."""
+        self._lr.fill_(self._group["lr"])
+
     def step(self, max_grad_norm: float) -> None:
         """Clip the gradients to `max_grad_norm` and update the parameters, as torch does."""
         gradients, scratch = self._gradients, self._scratch
-        scale = max_grad_norm / (float(torch.linalg.vector_norm(gradients)) + 1e-6)
-        if not scale >= 1.0:  # NaN must reach the parameters, as with torch's own clipping
-            gradients.mul_(scale)
+        # A NaN must reach the parameters, as with torch's own clipping; `clamp` keeps it.
+        gradients.mul_((max_grad_norm / (torch.linalg.vector_norm(gradients) + 1e-6)).clamp_(max=1.0))
         beta1, beta2 = self._group["betas"]
-        self._num_steps += 1
+        self._num_steps.add_(1.0)
         self._means.lerp_(gradients, 1.0 - beta1)
         self._squares.mul_(beta2).addcmul_(gradients, gradients, value=1.0 - beta2)
+        first, second = 1.0 - torch.pow(beta1, self._num_steps), 1.0 - torch.pow(beta2, self._num_steps)
         torch.sqrt(self._squares, out=scratch)
-        scratch.div_(math.sqrt(1.0 - beta2**self._num_steps)).add_(self._group["eps"])
-        self._values.addcdiv_(self._means, scratch, value=-self._group["lr"] / (1.0 - beta1**self._num_steps))
+        scratch.div_(second.sqrt_()).add_(self._group["eps"])
+        self._values.sub_(torch.div(self._means, scratch, out=scratch).mul_(self._lr / first))
 
     @torch.no_grad()
     def store(self) -> None:
         """Copy parameters and moments back into the policy and its optimizer."""
+        torch._foreach_copy_(self._parameters, [self.value(parameter) for parameter in self._parameters])
+        num_steps = self._num_steps.float().cpu()  # where torch's Adam keeps it
         for parameter in self._parameters:
-            parameter.copy_(self.value(parameter))
             self._optimizer.state[parameter] = {
-                "step": torch.tensor(float(self._num_steps)),
+                "step": num_steps.clone(),
                 "exp_avg": self._view(self._means, parameter).clone(),
                 "exp_avg_sq": self._view(self._squares, parameter).clone(),
             }

@@ -84,8 +84,8 @@ def _linear(modules: Iterable[nn.Module]) -> tuple[nn.Linear, ...]:
 class Mlp:
     """A network over given weights, with buffers for one batch at a time.
 
-    `layers` are pairs of weight (outputs, inputs) and bias (outputs,); `gradients` have the same shapes, and `backward`
-    fills them. Results are valid until the next call.
+    `layers` are pairs of weight (outputs, inputs) and bias (outputs,); `gradients` have the same shapes, and
+    `backward` fills them; None stands for a layer that is not trained. Results are valid until the next call.
     """
 
     def __init__(
@@ -93,12 +93,13 @@ class Mlp:
         layers: Sequence[tuple[Tensor, Tensor]],
         activation: Activation,
         max_rows: int,
-        gradients: Sequence[tuple[Tensor, Tensor]] = (),
+        gradients: Sequence[tuple[Tensor, Tensor] | None] = (),
     ) -> None:
         self._layers, self._gradients, self._activation = tuple(layers), tuple(gradients), activation
         *widths, _ = [len(bias) for _, bias in layers]
-        self._hidden = [torch.empty(max_rows, width) for width in widths]
-        self._deltas = [torch.empty(max_rows, width) for width in widths] if gradients else []
+        device = layers[0][0].device
+        self._hidden = [torch.empty(max_rows, width, device=device) for width in widths]
+        self._deltas = [torch.empty_like(hidden) for hidden in self._hidden] if gradients else []
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The network's outputs, (outputs, rows), for inputs (rows, inputs).
@@ -117,9 +118,10 @@ class Mlp:
         delta = delta.t()
         for index in reversed(range(len(self._layers))):
             below = self._hidden[index - 1][: len(inputs)] if index else inputs
-            weight_gradient, bias_gradient = self._gradients[index]
-            torch.mm(delta.t(), below, out=weight_gradient)
-            torch.sum(delta, 0, out=bias_gradient)
+            if (gradients := self._gradients[index]) is not None:
+                weight_gradient, bias_gradient = gradients
+                torch.mm(delta.t(), below, out=weight_gradient)
+                torch.sum(delta, 0, out=bias_gradient)
             if index:
                 weight, _ = self._layers[index]
                 delta = torch.mm(delta, weight, out=self._deltas[index - 1][: len(inputs)])

@@ -1,19 +1,17 @@
 """PPO's update without autograd: the clipped loss, its gradient written by hand, and Adam, over a rollout's tensors.
 
-The policy's and the value function's network share no weights, so their passes run in two threads. Neither thread's
-result depends on the other's, so the bits are the same on one core.
+The policy's and the value function's network share no weights, so on the CPU their passes run in two threads. Neither
+thread's result depends on the other's, so the bits are the same on one core. On a GPU an update is captured as a graph.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
 from hotlap.training.algorithms.flat_adam import FlatAdam
@@ -44,19 +42,10 @@ class Rollout:
     advantages: Tensor  # (n,)
     returns: Tensor  # (n,)
 
-    @classmethod
-    def of(cls, buffer: RolloutBuffer) -> "Rollout":
-        """The contents of a full buffer; decisions go step by step."""
-        arrays = (buffer.observations, buffer.actions, buffer.log_probs, buffer.advantages, buffer.returns)
-        observations, actions, *scalars = (torch.from_numpy(array) for array in arrays)
-        return cls(
-            observations.flatten(0, 1), actions.flatten(0, 1).t().contiguous(), *(each.flatten() for each in scalars)
-        )
-
 
 @dataclass(frozen=True)
 class MinibatchLosses:
-    """The losses of every minibatch of an update, in order."""
+    """The losses of every minibatch of an update, in order: the columns of `PPOUpdate.run`'s result."""
 
     policy: NDArray[np.float32]
     value: NDArray[np.float32]
@@ -66,19 +55,27 @@ class MinibatchLosses:
 
 
 class PPOUpdate:
-    """One update of a policy from one rollout. The policy and its optimizer change when `run` returns."""
+    """Updates the working copy of a policy in `adam` from a rollout, whose tensors are filled anew for each update."""
 
     def __init__(
-        self, policy: ActorCriticPolicy, nets: ActorCritic, rollout: Rollout, settings: LossSettings, batch_size: int
+        self,
+        adam: FlatAdam,
+        nets: ActorCritic,
+        log_std: Tensor,
+        rollout: Rollout,
+        settings: LossSettings,
+        batch_size: int,
     ) -> None:
-        self._rollout, self._settings, self._adam = rollout, settings, FlatAdam(policy.optimizer)
+        self._rollout, self._settings, self._adam = rollout, settings, adam
         self._batch_size = min(batch_size, len(rollout.returns))
+        self._is_threaded = rollout.returns.device.type == "cpu"
         self._policy_net = self._make_net(nets.policy, nets)
         self._value_net = self._make_net(nets.value, nets)
-        self._log_std = self._adam.value(policy.log_std)
-        self._log_std_gradient = self._adam.gradient(policy.log_std)
+        self._log_std, self._log_std_gradient = adam.value(log_std), adam.gradient(log_std)
         # Each network has its own copy: two threads must not write to one tensor.
-        self._observations = [torch.empty(self._batch_size, rollout.observations.shape[1]) for _ in range(2)]
+        self._observations = [
+            rollout.observations.new_empty(self._batch_size, rollout.observations.shape[1]) for _ in range(2)
+        ]
 
     def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic) -> Mlp:
         find = self._adam
@@ -86,23 +83,34 @@ class PPOUpdate:
             [(find.value(layer.weight), find.value(layer.bias)) for layer in layers],
             nets.activation,
             self._batch_size,
-            [(find.gradient(layer.weight), find.gradient(layer.bias)) for layer in layers],
+            [
+                (find.gradient(layer.weight), find.gradient(layer.bias)) if layer.weight.requires_grad else None
+                for layer in layers
+            ],
         )
 
-    def run(self, orders: Iterator[Tensor]) -> MinibatchLosses:
-        """Pass over the rollout once for each of `orders`, which are permutations of its rows."""
+    def run(self, orders: Iterable[Tensor]) -> Tensor:
+        """Pass over the rollout once for each of `orders`, which are permutations of its rows.
+
+        Returns the losses, one row per minibatch, for `MinibatchLosses`.
+        """
         losses: list[Tensor] = []
+        batches = (rows for order in orders for rows in torch.split(order, self._batch_size))
+        if not self._is_threaded:
+            for rows in batches:
+                losses.append(self._rollout.returns.new_zeros(5))
+                self._pass_policy(rows, losses[-1])
+                self._pass_value(rows, losses[-1])
+                self._adam.step(self._settings.max_grad_norm)
+            return torch.stack(losses)
         with ThreadPoolExecutor(1, "value-net") as second:
-            for order in orders:
-                for rows in torch.split(order, self._batch_size):
-                    found = torch.empty(5)
-                    value_pass = second.submit(self._pass_value, rows, found)
-                    self._pass_policy(rows, found)
-                    value_pass.result()
-                    self._adam.step(self._settings.max_grad_norm)
-                    losses.append(found)
-        self._adam.store()
-        return MinibatchLosses(*torch.stack(losses).numpy().T)
+            for rows in batches:
+                losses.append(self._rollout.returns.new_zeros(5))
+                value_pass = second.submit(self._pass_value, rows, losses[-1])
+                self._pass_policy(rows, losses[-1])
+                value_pass.result()
+                self._adam.step(self._settings.max_grad_norm)
+        return torch.stack(losses)
 
     def _pass_policy(self, rows: Tensor, found: Tensor) -> None:
         """Fill the gradients of the policy's network and of the standard deviation."""

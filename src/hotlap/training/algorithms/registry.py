@@ -7,7 +7,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.errors import TrainingError, one_line
 from hotlap.models.model_file import AlgorithmName
-from hotlap.models.policy import policy_arguments, policy_kind
+from hotlap.models.policy import fix_action_head, policy_arguments, policy_kind
 from hotlap.training.algorithms.a2c import HotlapA2C
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.sac import HotlapSAC
@@ -45,7 +45,7 @@ def build_learner(config: RunConfig, env: VecEnv) -> Learner:
     kind = policy_kind(config.policy, env.observation_space)
     learner = learner_class(config)
     try:
-        return learner(
+        found = learner(
             policy=kind,
             env=env,
             policy_kwargs=policy_arguments(config.policy, config.algo),
@@ -54,6 +54,8 @@ def build_learner(config: RunConfig, env: VecEnv) -> Learner:
             stats_window_size=max(MIN_STATS_WINDOW, config.num_envs),
             **learner.constructor_arguments(config.hyperparameters),
         )
+        fix_action_head(found.policy, config.policy)  # type: ignore[arg-type]
+        return found
     # The library checks its arguments by assertions and by whatever its parts happen to raise.
     except (AssertionError, ValueError, TypeError, RuntimeError) as error:
         raise TrainingError(

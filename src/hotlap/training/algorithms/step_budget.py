@@ -32,6 +32,14 @@ class Learner(BaseAlgorithm):
         """The constructor's arguments for an algorithm's hyperparameters."""
         return as_plain(settings)
 
+    @property
+    def has_atomic_rollouts(self) -> bool:
+        """Whether a rollout cannot be stopped halfway; then a stop waits for its end."""
+        return False
+
+    def store_state(self) -> None:
+        """Bring what the learner and its environments keep in main memory up to date, before it is saved or read."""
+
     def named_optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """Every optimizer, by a name that checkpoints use."""
         return {"policy": self.policy.optimizer}

@@ -1,50 +1,187 @@
-"""`TensorPPO`: PPO for many environments and small networks, several times as fast as stable-baselines3's.
+"""`TensorPPO`: PPO for our cars whose rollouts, normalizer, advantages and updates are tensors on one device.
 
-It samples the same actions and the same minibatches from the same random numbers and takes the same steps as
-`HotlapPPO`; only the rounding differs. What it cannot do itself, such as pictures or discrete actions, is left to
-stable-baselines3.
+It samples the same actions and, on the CPU, the same minibatches from the same random numbers and takes the same steps
+as `HotlapPPO`; only the rounding differs. On a GPU a rollout and an update are one CUDA graph each. Settings that it
+does not know are left to stable-baselines3.
 """
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.utils import explained_variance
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch import Tensor
 
+from hotlap.training.algorithms.cuda_graph import capture
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.ppo_update import HALF_LOG_TAU, LossSettings, MinibatchLosses, PPOUpdate, Rollout
+from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout
+from hotlap.training.algorithms.rollout_events import RolloutEvents
+from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
+from hotlap.training.algorithms.tensor_rollout import VALUE_ROWS, Actor, TensorRollout
+from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.vec_envs.tensor_cars import TensorCars
 
-VALUE_ROWS = 4096  # in one product
+
+class _Parts(NamedTuple):
+    """What a learner keeps on its device for rollouts of one length."""
+
+    cars: TensorCars
+    normalizer: TensorNormalizer | NoNormalizer
+    adam: FlatAdam
+    rollout: TensorRollout
+    update: PPOUpdate
+    orders: Tensor  # (n_epochs, num_rows): the permutations of an update on a GPU
+
+
+class _Graphs(NamedTuple):
+    """A rollout and an update as CUDA graphs."""
+
+    collect: Callable[[], None]
+    update: Callable[[], None]
+    losses: Tensor  # of the last update
 
 
 class TensorPPO(HotlapPPO):
     """PPO whose rollouts and updates need no autograd and no Python objects for each environment."""
 
+    _parts: _Parts | None = None
+    _graphs: _Graphs | None = None
+    _loaded_obs: Any = None  # the `_last_obs` that the parts were loaded with or stored to
+
     def own_nets(self) -> ActorCritic | None:
         """The networks that we compute ourselves; None where stable-baselines3 does all."""
         policy = self.policy
         is_plain = (
-            self.device.type == "cpu"
-            and not self.use_sde
+            not self.use_sde
             and self.clip_range_vf is None
             and self.target_kl is None
-            and type(self.rollout_buffer) is RolloutBuffer
             and isinstance(policy, ActorCriticPolicy)
             and FlatAdam.fits(policy.optimizer)
+            and self._cars_env() is not None
         )
         return ActorCritic.of(policy) if is_plain else None
 
+    def _cars_env(self) -> RacerVecEnv | None:
+        """The cars under at most a normalizer."""
+        env = self.env.venv if type(self.env) is VecNormalize else self.env
+        return env if type(env) is RacerVecEnv else None
+
+    @property
+    def rollout(self) -> TensorRollout | None:
+        """The last rollout; None before the first."""
+        return self._parts.rollout if self._parts is not None else None
+
+    @property
+    def has_atomic_rollouts(self) -> bool:
+        """Whether a rollout cannot be stopped halfway."""
+        return self.device.type == "cuda" and self.own_nets() is not None
+
+    # --- parts ---
+
+    def _make_parts(self, nets: ActorCritic, num_steps: int) -> _Parts:
+        env, policy, device = self._cars_env(), self.policy, self.device
+        if env is None:
+            raise TypeError("these environments are not our cars")
+        cars, adam = TensorCars(env, device), FlatAdam(policy.optimizer)
+        normalizer = TensorNormalizer(self.env, device) if isinstance(self.env, VecNormalize) else NoNormalizer()
+
+        def net(layers: Any, num_rows: int) -> Mlp:
+            values = [(adam.value(layer.weight), adam.value(layer.bias)) for layer in layers]
+            return Mlp(values, nets.activation, num_rows)
+
+        low, high = (torch.as_tensor(bound, device=device) for bound in (self.action_space.low, self.action_space.high))  # type: ignore[attr-defined]
+        actor = Actor(net(nets.policy, env.num_envs), adam.value(policy.log_std), low, high)
+        num_threads = 2 if device.type == "cpu" else 1
+        value_nets = [net(nets.value, VALUE_ROWS[device.type]) for _ in range(num_threads)]
+        episode_steps = math.ceil(env.fleet.settings.episode.max_steps / env.action_repeat)
+        rollout = TensorRollout(cars, normalizer, actor, value_nets, num_steps, 1 + (num_steps - 1) // episode_steps)
+        rows = Rollout(
+            rollout.observations.flatten(0, 1),
+            rollout.actions.flatten(1),
+            rollout.log_probs.flatten(),
+            rollout.advantages.flatten(),
+            rollout.returns.flatten(),
+        )
+        settings = LossSettings(
+            self.clip_range(1.0),  # type: ignore[operator]
+            self.ent_coef,
+            self.vf_coef,
+            self.max_grad_norm,
+            bool(self.normalize_advantage),
+        )
+        update = PPOUpdate(adam, nets, policy.log_std, rows, settings, self.batch_size)
+        num_orders = self.n_epochs if device.type == "cuda" else 0
+        orders = torch.zeros(num_orders, len(rows.returns), dtype=torch.int64, device=device)
+        return _Parts(cars, normalizer, adam, rollout, update, orders)
+
+    def _prepare(self, nets: ActorCritic, num_steps: int) -> _Parts:
+        """The parts, with the state that the learner and its environments have now."""
+        parts = self._parts
+        if parts is None or parts.rollout.num_steps != num_steps:
+            self.store_state()
+            parts = self._parts = self._make_parts(nets, num_steps)
+            self._loaded_obs = None
+            if self.device.type == "cuda":
+                self._graphs = self._capture(parts)
+        if self._loaded_obs is not self._last_obs:
+            self._load(parts)
+        parts.adam.load_values()  # the standard deviation may have been clamped
+        return parts
+
+    def _load(self, parts: _Parts) -> None:
+        parts.cars.load()
+        parts.normalizer.load()
+        parts.adam.load()
+        parts.rollout.obs.copy_(torch.as_tensor(self._last_obs))
+        self._loaded_obs = self._last_obs
+
+    def store_state(self) -> None:
+        """Bring the learner and its environments up to date with the device."""
+        parts = self._parts
+        if parts is None or self._loaded_obs is not self._last_obs:
+            return
+        parts.cars.store()
+        parts.normalizer.store()
+        self._last_obs = self._loaded_obs = parts.rollout.obs.cpu().numpy().copy()
+        self._last_episode_starts = parts.rollout.ended[-1].cpu().numpy().copy()
+
+    def _capture(self, parts: _Parts) -> _Graphs:
+        """Capture a rollout and an update. Warming up changes everything; the caller loads it again."""
+        state = torch.cuda.get_rng_state(self.device)
+        self._load(parts)
+        parts.orders.copy_(torch.arange(parts.orders.shape[1]))
+        losses = torch.zeros(0)
+
+        def update() -> None:
+            nonlocal losses
+            losses = parts.update.run(parts.orders)
+
+        graphs = capture(lambda: self._fill(parts, lambda _: True)), capture(update)
+        torch.cuda.synchronize()
+        torch.cuda.set_rng_state(state, self.device)
+        self._loaded_obs = None
+        return _Graphs(*graphs, losses)
+
     # --- rollout ---
+
+    def _fill(self, parts: _Parts, on_step: Callable[[int], bool]) -> bool:
+        """Collect a rollout; `on_step` is told each decision and may end it."""
+        rollout = parts.rollout
+        rollout.begin()
+        for step in range(rollout.num_steps):
+            rollout.decide(step)
+            if not on_step(step):
+                return False
+        rollout.finish(self.gamma, self.gae_lambda)
+        return True
 
     def _collect(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
@@ -52,56 +189,74 @@ class TensorPPO(HotlapPPO):
         nets = self.own_nets()
         if nets is None:
             return super()._collect(env, callback, rollout_buffer, n_rollout_steps)
-        actor = _Actor(self.policy, nets, env.num_envs)
-        buffer, low, high = rollout_buffer, self.action_space.low, self.action_space.high  # type: ignore[attr-defined]
-        buffer.reset()
         callback.on_rollout_start()
-        # Callbacks read the names of stable-baselines3's local variables.
-        for row in range(n_rollout_steps):
-            actions, log_probs = actor.act(self._last_obs)
-            clipped_actions = np.clip(actions, low, high)
-            new_obs, rewards, dones, infos = env.step(clipped_actions)
+        parts = self._prepare(nets, n_rollout_steps)
+        started_s = self._cars_env().start_s  # type: ignore[union-attr]
+
+        # Callbacks read the names of stable-baselines3's local variables. Values are computed after the rollout.
+        named = {"self": self, "env": env, "callback": callback, "n_rollout_steps": n_rollout_steps}
+        named |= {"rollout_buffer": rollout_buffer, "rollout": parts.rollout}
+
+        def tell(events: RolloutEvents, row: int, step: int) -> bool:
+            rollout = parts.rollout
+            infos = events.infos(row, round(time.time() - started_s, 6))
+            results: dict[str, Any] = {"actions": rollout.actions[:, step].t(), "clipped_actions": parts.cars.actions}
+            results |= {"log_probs": rollout.log_probs[step], "rewards": rollout.rewards[step], "new_obs": rollout.obs}
+            results |= {"dones": events.dones[row], "infos": infos, "reward_term_means": events.reward_term_means(row)}
             self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
-            if not callback.on_step():
-                return False
-            self._update_info_buffer(infos, dones)
-            _bootstrap(rewards, dones, infos, actor, self.gamma)
-            buffer.observations[row], buffer.actions[row], buffer.rewards[row] = self._last_obs, actions, rewards
-            buffer.log_probs[row], buffer.episode_starts[row] = log_probs, self._last_episode_starts
-            self._last_obs, self._last_episode_starts = new_obs, dones  # type: ignore[assignment]
-        buffer.full = True
-        buffer.values[:] = _values(nets, buffer.observations)
-        values = torch.from_numpy(actor.value(new_obs))
-        buffer.compute_returns_and_advantage(values, dones)
-        callback.update_locals(locals())
-        callback.on_rollout_end()
-        return True
+            callback.update_locals({**named, **results})
+            self._update_info_buffer(infos, events.dones[row])  # type: ignore[arg-type]
+            return callback.on_step()
+
+        if self._graphs is None:
+            is_complete = self._fill(
+                parts, lambda step: tell(RolloutEvents(parts.rollout, slice(step, step + 1)), 0, step)
+            )
+        else:
+            self._graphs.collect()
+            self._begin_update(parts)
+            events = RolloutEvents(parts.rollout, slice(None))
+            is_complete = all(tell(events, step, step) for step in range(n_rollout_steps))
+        if self._graphs is None:
+            self.store_state()
+        if is_complete:
+            callback.update_locals(named)
+            callback.on_rollout_end()
+        return is_complete
 
     # --- update ---
 
+    def _begin_update(self, parts: _Parts) -> None:
+        """Start an update on the GPU; it computes while the callbacks read the rollout."""
+        self._update_learning_rate(self.policy.optimizer)
+        parts.adam.load_lr()
+        num_rows = parts.orders.shape[1]
+        for order in parts.orders:
+            torch.randperm(num_rows, out=order, device=order.device)
+        self._graphs.update()  # type: ignore[union-attr]
+
     def _update(self) -> None:
-        nets = self.own_nets()
-        if nets is None:
+        parts = self._parts
+        if parts is None or self.own_nets() is None:
             super()._update()
             return
-        buffer, policy = self.rollout_buffer, self.policy
-        policy.set_training_mode(True)
-        self._update_learning_rate(policy.optimizer)
-        clip_range = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
-        settings = LossSettings(
-            clip_range, self.ent_coef, self.vf_coef, self.max_grad_norm, bool(self.normalize_advantage)
-        )
-        update = PPOUpdate(policy, nets, Rollout.of(buffer), settings, self.batch_size)
-        losses = update.run(_orders(buffer, self.n_epochs))
+        self.policy.set_training_mode(True)
+        if self._graphs is None:
+            self._update_learning_rate(self.policy.optimizer)
+            parts.adam.load_lr()
+            losses = parts.update.run(_orders(parts.rollout, self.n_epochs))
+        else:
+            losses = self._graphs.losses
+        parts.adam.store()
         self._n_updates += self.n_epochs
-        self._log_update(losses, clip_range)
+        self._log_update(parts.rollout, MinibatchLosses(*losses.cpu().numpy().T))
 
-    def _log_update(self, losses: MinibatchLosses, clip_range: float) -> None:
+    def _log_update(self, rollout: TensorRollout, losses: MinibatchLosses) -> None:
         """Log what stable-baselines3's PPO logs: means over all minibatches, the KL over those of the last epoch."""
-        buffer = self.rollout_buffer
         last_epoch = len(losses.policy) // self.n_epochs
         loss = losses.policy[-1] + self.ent_coef * losses.entropy[-1] + self.vf_coef * losses.value[-1]
+        values, returns = rollout.values[:-1], rollout.returns
+        explained = 1.0 - (returns - values).var(correction=0) / returns.var(correction=0)
         figures = {
             "entropy_loss": losses.entropy.mean(),
             "policy_gradient_loss": losses.policy.mean(),
@@ -109,80 +264,19 @@ class TensorPPO(HotlapPPO):
             "approx_kl": losses.approx_kl[-last_epoch:].mean(),
             "clip_fraction": losses.clip_fraction.mean(),
             "loss": loss,
-            "explained_variance": explained_variance(buffer.values.flatten(), buffer.returns.flatten()),
+            "explained_variance": explained,
             "std": self.policy.log_std.detach().exp().mean(),
-            "clip_range": clip_range,
+            "clip_range": self.clip_range(1.0),  # type: ignore[operator]
         }
         for name, figure in figures.items():
             self.logger.record(f"train/{name}", float(figure))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
 
-class _Actor:
-    """The policy's actions for the environments of a rollout, and the values of single observations."""
-
-    def __init__(self, policy: ActorCriticPolicy, nets: ActorCritic, num_envs: int) -> None:
-        # Copied into memory of torch's own: the bits of a product can depend on where an array begins.
-        self._observations = torch.empty(num_envs, nets.policy[0].in_features)
-        self._policy_net, self._value_net = (
-            Mlp([(layer.weight.detach(), layer.bias.detach()) for layer in layers], nets.activation, num_envs)
-            for layers in (nets.policy, nets.value)
-        )
-        log_std = policy.log_std.detach()[:, None]
-        self._std, self._log_norm = log_std.exp(), log_std + HALF_LOG_TAU
-
-    def act(self, observations: Any) -> tuple[NDArray[np.float32], ...]:
-        """Sampled actions and their log probabilities."""
-        means = self._policy_net.forward(self._load(observations))  # (num_actions, num_envs)
-        noise = torch.randn(means.shape[::-1]).t()  # in the library's order
-        log_probs = noise.square().mul_(-0.5).sub_(self._log_norm).sum(0)
-        actions = (noise * self._std).add_(means).t()
-        return actions.numpy(), log_probs.numpy()
-
-    def value(self, observations: Any) -> NDArray[np.float32]:
-        """The values of observations, at most one for each environment."""
-        found: NDArray[np.float32] = self._value_net.forward(self._load(observations))[0].numpy()
-        return found
-
-    def _load(self, observations: Any) -> Tensor:
-        return self._observations[: len(observations)].copy_(torch.from_numpy(observations))
-
-
-def _values(nets: ActorCritic, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The values of a whole rollout, (steps, environments), in few large products and on two threads."""
-    rows = torch.from_numpy(observations).flatten(0, 1)
-    found = torch.empty(len(rows))
-    # The parts are the same whatever the threads do, so the bits are too.
-    parts = [range(start, min(start + VALUE_ROWS, len(rows))) for start in range(0, len(rows), VALUE_ROWS)]
-
-    def compute(own: list[range]) -> None:
-        layers = [(layer.weight.detach(), layer.bias.detach()) for layer in nets.value]
-        net, inputs = Mlp(layers, nets.activation, VALUE_ROWS), torch.empty(VALUE_ROWS, rows.shape[1])
-        for part in own:
-            at = slice(part.start, part.stop)
-            found[at] = net.forward(inputs[: len(part)].copy_(rows[at]))[0]
-
-    with ThreadPoolExecutor(1, "values") as second:
-        other_half = second.submit(compute, parts[1::2])
-        compute(parts[::2])
-        other_half.result()
-    return found.view(observations.shape[:2]).numpy()
-
-
-def _bootstrap(
-    rewards: NDArray[np.float32], dones: NDArray[np.bool_], infos: list[dict[str, Any]], actor: _Actor, gamma: float
-) -> None:
-    """Add the value of the last observation where an episode was cut off by its time limit."""
-    ended = np.flatnonzero(dones).tolist()
-    cut = [index for index in ended if infos[index].get("TimeLimit.truncated")]
-    if cut:
-        rewards[cut] += gamma * actor.value(np.stack([infos[index]["terminal_observation"] for index in cut]))
-
-
-def _orders(buffer: RolloutBuffer, n_epochs: int) -> Iterator[Tensor]:
+def _orders(rollout: TensorRollout, n_epochs: int) -> Iterator[Tensor]:
     """Permutations of a rollout's rows: the minibatches that stable-baselines3's buffer would draw."""
-    num_rows = buffer.buffer_size * buffer.n_envs
+    num_steps, num_envs = rollout.rewards.shape
     # The library's buffer counts environment by environment; our rows go step by step.
-    rows = np.arange(num_rows).reshape(buffer.buffer_size, buffer.n_envs).T.ravel()
+    rows = np.arange(num_steps * num_envs).reshape(num_steps, num_envs).T.ravel()
     for _ in range(n_epochs):
-        yield torch.from_numpy(rows[np.random.permutation(num_rows)])  # noqa: NPY002 (as the library)
+        yield torch.from_numpy(rows[np.random.permutation(len(rows))])  # noqa: NPY002 (as the library)

@@ -121,7 +121,7 @@ class CheckpointingCallback(BaseCallback):
         last_needed = ends_at if learner.is_rollout_short else ends_at - learner.n_envs
         is_due_within = bool(self._interval) and self._next_save <= last_needed
         # Without a checkpoint due, a state is captured in case of a stop, but a replay buffer is too large for that.
-        is_cheap = not learner.has_replay_buffer
+        is_cheap = not learner.has_replay_buffer and not learner.has_atomic_rollouts
         return is_due_within or (is_cheap and learner.rollout_steps >= MIN_STEPS_TO_CAPTURE)
 
     def _ends_whole_rollout(self) -> bool:

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.errors import ConfigError
 from hotlap.sim.vehicle import TICKS_PER_SECOND
+from hotlap.training.algorithms.rollout_events import SparseInfos
 from hotlap.training.run_files.json_documents import build_record
 
 _LOGGED_TERMS = tuple((key, f"reward/{key}") for key in REWARD_KEYS)
@@ -114,7 +115,7 @@ class RacerMetricsCallback(BaseCallback):
         means = self._batch_means()
         if means is not None:
             self._record_terms(means)
-        for car, info in enumerate(infos):
+        for car, info in infos.items() if isinstance(infos, SparseInfos) else enumerate(infos):
             if info:
                 if means is None:
                     self._record_terms(info)
@@ -136,7 +137,10 @@ class RacerMetricsCallback(BaseCallback):
             self._lap_ticks += [0] * missing
 
     def _batch_means(self) -> Mapping[str, float] | None:
-        """The means of the reward terms over all cars at this step, if the innermost environment has them."""
+        """The means of the reward terms over all cars at this step, if the learner or the cars give them."""
+        means = self.locals.get("reward_term_means")
+        if isinstance(means, Mapping):
+            return means
         env = self.locals.get("env")
         while isinstance(env, VecEnvWrapper):  # ten times faster than `get_attr`
             env = env.venv

@@ -53,6 +53,7 @@ class RunState:
 
     def capture(self, checkpointing: Stateful, *, with_replay: bool = True) -> Snapshot:
         """The state between two rollouts."""
+        self._learner.store_state()
         bookkeeping = {
             # Not flushed: most captured states are never written.
             "metrics": self._writer.collector.get_state(flush=False),

@@ -46,7 +46,7 @@ class BatchVecEnv(VecEnv):
         self._lengths = np.zeros(num_envs, np.int64)
         self._actions: NDArray[Any] | None = None
         self._is_reset = False
-        self._start_s = time.time()
+        self.start_s = time.time()  # since 1970; episodes are dated from here
         super().__init__(num_envs, observation_space, action_space)
 
     @abstractmethod
@@ -97,7 +97,7 @@ class BatchVecEnv(VecEnv):
 
     def _end_episodes(self, step: BatchStep, ended: Mask, infos: list[Info]) -> None:
         """Add what `DummyVecEnv` and `Monitor` add at the end of an episode, and restart the counts."""
-        elapsed_s = round(time.time() - self._start_s, 6)
+        elapsed_s = round(time.time() - self.start_s, 6)
         for index, final_obs in zip(np.flatnonzero(ended).tolist(), step.final_obs, strict=True):
             infos[index] |= {
                 "terminal_observation": final_obs,

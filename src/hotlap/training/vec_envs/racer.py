@@ -141,6 +141,11 @@ class RacerVecEnv(BatchVecEnv):
 
     # --- saving ---
 
+    @property
+    def episode_arrays(self) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
+        """The running episodes: observation history (num_envs, stack, 14), returns and lengths. Not copies."""
+        return self._stack.history, self._returns, self._lengths
+
     def get_state(self) -> FleetState:
         """All that a bit-identical continuation needs, as arrays: world, running episodes, pending seeds and starts."""
         return {

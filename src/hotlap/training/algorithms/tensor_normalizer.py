@@ -1,0 +1,109 @@
+"""`VecNormalize` of stable-baselines3 on tensors: the same statistics, updated at every step, on any device."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.vec_env import VecNormalize
+from torch import Tensor
+
+
+class TensorNormalizer:
+    """Normalizes observations and rewards as a `VecNormalize` would.
+
+    The `VecNormalize` owns the statistics between rollouts: `load` takes them over and `store` gives them back. Sums
+    over environments are float32, the statistics float64.
+    """
+
+    def __init__(self, env: VecNormalize, device: torch.device) -> None:
+        self._env = env
+        num_obs = env.observation_space.shape[0]  # type: ignore[index]
+        # One column per observation, and the discounted return as the last one.
+        self._means, self._variances, self._counts = torch.zeros(3, num_obs + 1, dtype=torch.float64, device=device)
+        self._batch_means, self._batch_variances = torch.zeros(2, num_obs + 1, dtype=torch.float64, device=device)
+        self._returns = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
+        # The mean in two parts: an observation that hardly varied is magnified, and with it the rounding of its mean.
+        self._mean_high, self._mean_low, self._inverse = torch.zeros(3, num_obs + 1, device=device)
+
+    def load(self) -> None:
+        """Take over the statistics of the VecNormalize."""
+        observations, returns = self._env.obs_rms, self._env.ret_rms
+        for mine, name in ((self._means, "mean"), (self._variances, "var"), (self._counts, "count")):
+            for part, statistics in ((mine[:-1], observations), (mine[-1:], returns)):
+                if self._env.norm_obs or statistics is returns:
+                    part.copy_(torch.as_tensor(np.asarray(getattr(statistics, name), np.float64)))
+        self._returns.copy_(torch.as_tensor(self._env.returns))
+        self._prepare()
+
+    def store(self) -> None:
+        """Give the statistics back to the VecNormalize."""
+        means, variances, counts = torch.stack([self._means, self._variances, self._counts]).cpu().numpy()
+        if self._env.norm_obs:
+            observations: Any = self._env.obs_rms  # never a dict of them: our cars have one space
+            observations.mean, observations.var = means[:-1].copy(), variances[:-1].copy()
+            observations.count = float(counts[0])
+        returns = self._env.ret_rms
+        returns.mean, returns.var, returns.count = means[-1], variances[-1], float(counts[-1])
+        self._env.returns = self._returns.cpu().numpy().copy()
+
+    def update(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
+        """Add a step: raw observations (N, num_obs) and rewards (N,)."""
+        self._returns.mul_(self._env.gamma).add_(rewards)
+        for mean, variance, values in (
+            (self._batch_means[:-1], self._batch_variances[:-1], obs),
+            (self._batch_means[-1], self._batch_variances[-1], self._returns),
+        ):
+            found_variance, found_mean = torch.var_mean(values, 0, correction=0)
+            mean.copy_(found_mean)
+            variance.copy_(found_variance)
+        self._returns.masked_fill_(ended, 0.0)
+        # Chan's formula for the moments of two samples taken together.
+        count, new_count = self._counts, self._counts + len(obs)
+        delta = self._batch_means - self._means
+        self._means.add_(delta * (len(obs) / new_count))
+        squares = self._variances * count + self._batch_variances * len(obs)
+        squares.addcmul_(delta.square_(), count * (len(obs) / new_count))
+        torch.div(squares, new_count, out=self._variances)
+        self._counts.copy_(new_count)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._mean_high.copy_(self._means)
+        self._mean_low.copy_(self._means - self._mean_high)
+        self._inverse.copy_((self._variances + self._env.epsilon).rsqrt_())
+
+    def normalize_obs(self, obs: Tensor, out: Tensor) -> Tensor:
+        """Observations (N, num_obs) by the present statistics."""
+        if not self._env.norm_obs:
+            return out.copy_(obs)
+        clip = self._env.clip_obs
+        torch.sub(obs, self._mean_high[:-1], out=out).sub_(self._mean_low[:-1])
+        return out.mul_(self._inverse[:-1]).clamp_(-clip, clip)
+
+    def normalize_rewards(self, rewards: Tensor, out: Tensor) -> Tensor:
+        """Rewards (N,) by the present statistics."""
+        if not self._env.norm_reward:
+            return out.copy_(rewards)
+        clip = self._env.clip_reward
+        return torch.mul(rewards, self._inverse[-1], out=out).clamp_(-clip, clip)
+
+
+class NoNormalizer:
+    """For runs without a `VecNormalize`."""
+
+    def load(self) -> None:
+        """Nothing to do."""
+
+    def store(self) -> None:
+        """Nothing to do."""
+
+    def update(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
+        """Nothing to do."""
+
+    def normalize_obs(self, obs: Tensor, out: Tensor) -> Tensor:
+        """The observations as they are."""
+        return out.copy_(obs)
+
+    def normalize_rewards(self, rewards: Tensor, out: Tensor) -> Tensor:
+        """The rewards as they are."""
+        return out.copy_(rewards)
