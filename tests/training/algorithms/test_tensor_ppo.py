@@ -167,6 +167,54 @@ def test_two_runs_give_the_same_bits_and_another_seed_does_not():
     assert (trained(1) != trained(2)).any()
 
 
+# --- graphs, on the CPU: the same code, without a GPU to replay it ---
+
+
+class GraphedPPO(TensorPPO):
+    """Works as on a GPU: captures a rollout and an update, and draws minibatches on the device."""
+
+    uses_graphs = True
+
+
+def test_capturing_changes_nothing_of_the_first_rollout():
+    ours, plain = Keep(), Keep()
+    build(GraphedPPO).learn(32 * 6, callback=ours)
+    build(TensorPPO).learn(32 * 6, callback=plain)
+    for name, array in ours.rollouts[0].items():
+        np.testing.assert_array_equal(array, plain.rollouts[0][name], err_msg=name)
+
+
+def test_callbacks_see_the_same_laps_and_episodes_with_graphs():
+    seen = {}
+    for kind in (GraphedPPO, TensorPPO):
+        keep = Events()
+        build(kind, ppo={"n_steps": 96}).learn(96 * 6, callback=keep)
+        seen[kind] = keep.events
+    assert seen[GraphedPPO] == seen[TensorPPO]
+    assert len(seen[TensorPPO]) > 10
+
+
+class Events(BaseCallback):
+    """Keeps step, car and info of every lap and ended episode, without the time of day."""
+
+    def __init__(self):
+        super().__init__()
+        self.events = []
+
+    def _on_step(self):
+        for car, info in enumerate(self.locals["infos"]):
+            if info:
+                info["episode"].pop("t")
+                self.events.append((self.num_timesteps, car, info))
+        return True
+
+
+def test_with_graphs_two_runs_give_the_same_bits():
+    first, second = (weights(build(GraphedPPO).learn(3 * 32 * 6)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert (first != weights(build(GraphedPPO))).any()
+
+
 # --- what is left to the library ---
 
 

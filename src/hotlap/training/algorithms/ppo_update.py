@@ -43,6 +43,9 @@ class Rollout:
     returns: Tensor  # (n,)
 
 
+NUM_LOSSES = 5
+
+
 @dataclass(frozen=True)
 class MinibatchLosses:
     """The losses of every minibatch of an update, in order: the columns of `PPOUpdate.run`'s result."""
@@ -67,14 +70,14 @@ class PPOUpdate:
         batch_size: int,
     ) -> None:
         self._rollout, self._settings, self._adam = rollout, settings, adam
-        self._batch_size = min(batch_size, len(rollout.returns))
+        self.batch_size = min(batch_size, len(rollout.returns))
         self._is_threaded = rollout.returns.device.type == "cpu"
         self._policy_net = self._make_net(nets.policy, nets)
         self._value_net = self._make_net(nets.value, nets)
         self._log_std, self._log_std_gradient = adam.value(log_std), adam.gradient(log_std)
         # Each network has its own copy: two threads must not write to one tensor.
         self._observations = [
-            rollout.observations.new_empty(self._batch_size, rollout.observations.shape[1]) for _ in range(2)
+            rollout.observations.new_empty(self.batch_size, rollout.observations.shape[1]) for _ in range(2)
         ]
 
     def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic) -> Mlp:
@@ -82,7 +85,7 @@ class PPOUpdate:
         return Mlp(
             [(find.value(layer.weight), find.value(layer.bias)) for layer in layers],
             nets.activation,
-            self._batch_size,
+            self.batch_size,
             [
                 (find.gradient(layer.weight), find.gradient(layer.bias)) if layer.weight.requires_grad else None
                 for layer in layers
@@ -95,17 +98,17 @@ class PPOUpdate:
         Returns the losses, one row per minibatch, for `MinibatchLosses`.
         """
         losses: list[Tensor] = []
-        batches = (rows for order in orders for rows in torch.split(order, self._batch_size))
+        batches = (rows for order in orders for rows in torch.split(order, self.batch_size))
         if not self._is_threaded:
             for rows in batches:
-                losses.append(self._rollout.returns.new_zeros(5))
+                losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
                 self._pass_policy(rows, losses[-1])
                 self._pass_value(rows, losses[-1])
                 self._adam.step(self._settings.max_grad_norm)
             return torch.stack(losses)
         with ThreadPoolExecutor(1, "value-net") as second:
             for rows in batches:
-                losses.append(self._rollout.returns.new_zeros(5))
+                losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
                 value_pass = second.submit(self._pass_value, rows, losses[-1])
                 self._pass_policy(rows, losses[-1])
                 value_pass.result()

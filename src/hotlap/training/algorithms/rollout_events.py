@@ -1,7 +1,8 @@
 """What callbacks read about a rollout that was collected as tensors: laps and ended episodes, decision by decision."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 import torch
@@ -14,15 +15,27 @@ from hotlap.training.algorithms.tensor_rollout import TensorRollout
 _LAP_TIME = INFO_DTYPE.fields["lapTime"][1] // 4  # type: ignore[index]
 
 
+@dataclass(frozen=True)
+class StepEvents:
+    """The cars that finished a lap or an episode on one step, one row each."""
+
+    cars: NDArray[np.int64]
+    infos: NDArray[np.void]  # INFO_DTYPE
+    has_ended: NDArray[np.bool_]
+    returns: NDArray[np.float64]  # of the episode so far
+    lengths: NDArray[np.int64]
+
+    def episodes(self) -> Iterator[tuple[float, int]]:
+        """Return and length of the episodes that ended."""
+        ended = self.has_ended
+        return zip(self.returns[ended].round(6).tolist(), self.lengths[ended].tolist(), strict=True)
+
+
 class SparseInfos(Sequence[Info]):
-    """One info per environment, most of them empty; `items` gives those that are not."""
+    """One info per environment, as `RacerVecEnv` fills them: empty but for those in `events`."""
 
-    def __init__(self, num_envs: int, filled: dict[int, Info]) -> None:
-        self._num_envs, self._filled = num_envs, filled
-
-    def items(self) -> Iterator[tuple[int, Info]]:
-        """The environments with an info, and their infos."""
-        return iter(self._filled.items())
+    def __init__(self, num_envs: int, events: StepEvents, elapsed_s: float) -> None:
+        self._num_envs, self.events, self._elapsed_s = num_envs, events, elapsed_s
 
     def __len__(self) -> int:
         return self._num_envs
@@ -36,44 +49,47 @@ class SparseInfos(Sequence[Info]):
             return [self[each] for each in range(*index.indices(self._num_envs))]
         if not -self._num_envs <= index < self._num_envs:
             raise IndexError(index)
-        return self._filled.get(index % self._num_envs, {})
+        events = self.events
+        row = int(np.searchsorted(events.cars, index % self._num_envs))
+        if row == len(events.cars) or events.cars[row] != index % self._num_envs:
+            return {}
+        info = step_info(events.infos[row].item())
+        if events.has_ended[row]:
+            info["episode"] = self.episode(round(float(events.returns[row]), 6), int(events.lengths[row]))
+        return info
+
+    def episode(self, episode_return: float, length: int) -> Info:
+        """What stable-baselines3's `Monitor` tells about an episode that ended on this step."""
+        return {"r": episode_return, "l": length, "t": self._elapsed_s}
 
 
 class RolloutEvents:
     """The laps and ended episodes of some decisions of a rollout, brought to main memory in a few copies."""
 
     def __init__(self, rollout: TensorRollout, steps: slice) -> None:
-        ended = rollout.ended[steps]
-        laps = rollout.infos[steps, :, _LAP_TIME].view(torch.float32)
-        happened = torch.logical_or(ended, laps == laps)
+        ended, infos = rollout.ended[steps], rollout.infos[steps]
+        laps = infos[:, :, _LAP_TIME].view(torch.float32)
+        rows, cars = torch.logical_or(ended, laps == laps).nonzero(as_tuple=True)
         self.dones: NDArray[np.bool_] = ended.cpu().numpy()
-        self.reward_terms: NDArray[np.float32] = rollout.reward_terms[steps].cpu().numpy()
-        at = happened.nonzero()
-        rows, cars = at[:, 0], at[:, 1]
-        self._rows, self._cars = rows.cpu().numpy(), cars.cpu().numpy()
-        self._first_events = np.searchsorted(self._rows, np.arange(len(ended) + 1))
-        infos = rollout.infos[steps][rows, cars].cpu().numpy()
-        self._infos = np.ascontiguousarray(infos).view(INFO_DTYPE).reshape(-1)
-        self._returns = rollout.episode_returns[steps][rows, cars].cpu().numpy()
-        self._lengths = rollout.episode_lengths[steps][rows, cars].cpu().numpy()
+        self._reward_terms = rollout.reward_terms[steps].cpu().numpy()
+        self._events = StepEvents(
+            cars.cpu().numpy(),
+            np.ascontiguousarray(infos[rows, cars].cpu().numpy()).view(INFO_DTYPE).reshape(-1),
+            ended[rows, cars].cpu().numpy(),
+            rollout.episode_returns[steps][rows, cars].cpu().numpy(),
+            rollout.episode_lengths[steps][rows, cars].cpu().numpy(),
+        )
+        self._first_events = np.searchsorted(rows.cpu().numpy(), np.arange(len(ended) + 1)).tolist()
 
     def infos(self, row: int, elapsed_s: float) -> SparseInfos:
-        """The infos of one decision: filled where a lap or an episode ended, as `RacerVecEnv` fills them."""
-        filled: dict[int, Info] = {}
-        dones = self.dones[row]
-        for event in range(self._first_events[row], self._first_events[row + 1]):
-            car = int(self._cars[event])
-            info = step_info(self._infos[event].item())
-            if dones[car]:
-                episode: dict[str, Any] = {
-                    "r": round(float(self._returns[event]), 6),
-                    "l": int(self._lengths[event]),
-                    "t": elapsed_s,
-                }
-                info |= {"episode": episode}
-            filled[car] = info
-        return SparseInfos(len(dones), filled)
+        """The infos of one decision."""
+        part = slice(*self._first_events[row : row + 2])
+        events = self._events
+        own = StepEvents(
+            events.cars[part], events.infos[part], events.has_ended[part], events.returns[part], events.lengths[part]
+        )
+        return SparseInfos(self.dones.shape[1], own, elapsed_s)
 
     def reward_term_means(self, row: int) -> dict[str, float]:
         """The reward terms of one decision, each the mean over all cars."""
-        return dict(zip(REWARD_KEYS, self.reward_terms[row].tolist(), strict=True))
+        return dict(zip(REWARD_KEYS, self._reward_terms[row].tolist(), strict=True))

@@ -18,11 +18,11 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch import Tensor
 
-from hotlap.training.algorithms.cuda_graph import capture
+from hotlap.training.algorithms.cuda_graph import beside, capture, preserve_generator
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout
+from hotlap.training.algorithms.ppo_update import NUM_LOSSES, LossSettings, MinibatchLosses, PPOUpdate, Rollout
 from hotlap.training.algorithms.rollout_events import RolloutEvents
 from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
 from hotlap.training.algorithms.tensor_rollout import VALUE_ROWS, Actor, TensorRollout
@@ -44,8 +44,8 @@ class _Parts(NamedTuple):
 class _Graphs(NamedTuple):
     """A rollout and an update as CUDA graphs."""
 
-    collect: Callable[[], None]
-    update: Callable[[], None]
+    collect: Callable[[], object]
+    update: Callable[[], object]
     losses: Tensor  # of the last update
 
 
@@ -82,7 +82,12 @@ class TensorPPO(HotlapPPO):
     @property
     def has_atomic_rollouts(self) -> bool:
         """Whether a rollout cannot be stopped halfway."""
-        return self.device.type == "cuda" and self.own_nets() is not None
+        return self.uses_graphs and self.own_nets() is not None
+
+    @property
+    def uses_graphs(self) -> bool:
+        """Whether a rollout and an update are CUDA graphs."""
+        return self.device.type == "cuda"
 
     # --- parts ---
 
@@ -118,7 +123,7 @@ class TensorPPO(HotlapPPO):
             bool(self.normalize_advantage),
         )
         update = PPOUpdate(adam, nets, policy.log_std, rows, settings, self.batch_size)
-        num_orders = self.n_epochs if device.type == "cuda" else 0
+        num_orders = self.n_epochs if self.uses_graphs else 0
         orders = torch.zeros(num_orders, len(rows.returns), dtype=torch.int64, device=device)
         return _Parts(cars, normalizer, adam, rollout, update, orders)
 
@@ -129,8 +134,7 @@ class TensorPPO(HotlapPPO):
             self.store_state()
             parts = self._parts = self._make_parts(nets, num_steps)
             self._loaded_obs = None
-            if self.device.type == "cuda":
-                self._graphs = self._capture(parts)
+            self._graphs = self._capture(parts) if self.uses_graphs else None
         if self._loaded_obs is not self._last_obs:
             self._load(parts)
         parts.adam.load_values()  # the standard deviation may have been clamped
@@ -155,18 +159,22 @@ class TensorPPO(HotlapPPO):
 
     def _capture(self, parts: _Parts) -> _Graphs:
         """Capture a rollout and an update. Warming up changes everything; the caller loads it again."""
-        state = torch.cuda.get_rng_state(self.device)
-        self._load(parts)
         parts.orders.copy_(torch.arange(parts.orders.shape[1]))
-        losses = torch.zeros(0)
+        num_batches = self.n_epochs * math.ceil(parts.orders.shape[1] / parts.update.batch_size)
+        losses = torch.zeros(num_batches, NUM_LOSSES, device=self.device)
+
+        def collect() -> None:
+            self._fill(parts, lambda _: True)
 
         def update() -> None:
-            nonlocal losses
-            losses = parts.update.run(parts.orders)
+            losses.copy_(parts.update.run(parts.orders))
 
-        graphs = capture(lambda: self._fill(parts, lambda _: True)), capture(update)
-        torch.cuda.synchronize()
-        torch.cuda.set_rng_state(state, self.device)
+        env: Any = self._cars_env()
+        state = env.get_state()
+        with preserve_generator(self.device):
+            self._load(parts)
+            graphs = capture(collect, self.device), capture(update, self.device)
+        env.set_state(state)
         self._loaded_obs = None
         return _Graphs(*graphs, losses)
 
@@ -205,7 +213,7 @@ class TensorPPO(HotlapPPO):
             results |= {"dones": events.dones[row], "infos": infos, "reward_term_means": events.reward_term_means(row)}
             self.num_timesteps += env.num_envs
             callback.update_locals({**named, **results})
-            self._update_info_buffer(infos, events.dones[row])  # type: ignore[arg-type]
+            self.ep_info_buffer.extend(infos.episode(*each) for each in infos.events.episodes())  # type: ignore[union-attr]
             return callback.on_step()
 
         if self._graphs is None:
@@ -214,8 +222,8 @@ class TensorPPO(HotlapPPO):
             )
         else:
             self._graphs.collect()
-            self._begin_update(parts)
-            events = RolloutEvents(parts.rollout, slice(None))
+            with beside(self.device, lambda: self._begin_update(parts)):
+                events = RolloutEvents(parts.rollout, slice(None))
             is_complete = all(tell(events, step, step) for step in range(n_rollout_steps))
         if self._graphs is None:
             self.store_state()

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.errors import ConfigError
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.training.algorithms.rollout_events import SparseInfos
+from hotlap.training.algorithms.rollout_events import SparseInfos, StepEvents
 from hotlap.training.run_files.json_documents import build_record
 
 _LOGGED_TERMS = tuple((key, f"reward/{key}") for key in REWARD_KEYS)
@@ -115,13 +115,16 @@ class RacerMetricsCallback(BaseCallback):
         means = self._batch_means()
         if means is not None:
             self._record_terms(means)
-        for car, info in infos.items() if isinstance(infos, SparseInfos) else enumerate(infos):
-            if info:
-                if means is None:
-                    self._record_terms(info)
-                self._add_laps(car, info)
-        for car in dones.nonzero()[0].tolist():
-            self._end_episode(car)
+        if isinstance(infos, SparseInfos):
+            self._add_events(infos.events)
+        else:
+            for car, info in enumerate(infos):
+                if info:
+                    if means is None:
+                        self._record_terms(info)
+                    self._add_laps(car, info)
+            for car in dones.nonzero()[0].tolist():
+                self._end_episode(car)
         # An off-policy logger is dumped within the rollout, right after the episode that just ended.
         if not self._new.is_empty and self._off_policy_values() is not None:
             self._log_totals()
@@ -175,6 +178,27 @@ class RacerMetricsCallback(BaseCallback):
         if lap_s is not None or lap > before:
             self._laps[car] = int(lap)
             self._lap_ticks[car] = int(tick or 0)
+
+    def _add_events(self, events: StepEvents) -> None:
+        """Add the laps and episodes of one step, as `_add_laps` and `_end_episode` do."""
+        times_s, laps = events.infos["lapTime"], events.infos["lap"]
+        done = times_s == times_s  # NaN where no lap ended
+        if done.any():
+            for car, lap, tick in zip(
+                events.cars[done].tolist(), laps[done].tolist(), events.infos["stepCount"][done].tolist(), strict=True
+            ):
+                self._laps[car], self._lap_ticks[car] = lap, tick
+            laps_s = times_s[done].astype(np.float64)
+            self._new.num_laps += len(laps_s)
+            self._new.total_s += float(laps_s.sum())
+            best_s = float(laps_s.min())
+            self._new.best_s = best_s if self._new.best_s is None else min(self._new.best_s, best_s)
+            is_flying = events.infos["lapClean"][done]
+            if not self.first_lap_is_flying:
+                is_flying = is_flying & (laps[done] - 1 > _FIRST_LAP)
+            self._new.flying_s += laps_s[is_flying].tolist()
+        for car in events.cars[events.has_ended].tolist():
+            self._end_episode(car)
 
     def _end_episode(self, car: int) -> None:
         self._new.num_episodes += 1

@@ -8,6 +8,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.errors import DivergedError
+from hotlap.training.algorithms.rollout_events import SparseInfos
 from hotlap.training.metrics_collector import MetricsCollector
 
 
@@ -36,10 +37,15 @@ class MetricsCallback(BaseCallback):
             self.collector.note_loss(loss)
 
     def _on_step(self) -> bool:
-        for car in np.asarray(self.locals.get("dones", ())).nonzero()[0].tolist():
-            episode = self.locals["infos"][car].get("episode")
-            if episode is not None:
-                self.collector.note_episode(float(episode["r"]), int(episode["l"]))
+        infos = self.locals.get("infos", ())
+        if isinstance(infos, SparseInfos):
+            for episode_return, length in infos.events.episodes():
+                self.collector.note_episode(episode_return, length)
+        else:
+            for index in np.asarray(self.locals.get("dones", ())).nonzero()[0].tolist():
+                episode = infos[index].get("episode")
+                if episode is not None:
+                    self.collector.note_episode(float(episode["r"]), int(episode["l"]))
         self.collector.note_step(self.num_timesteps)
         return True
 
