@@ -259,7 +259,7 @@ def test_continue_resumes_an_unfinished_run_and_keeps_a_finished_one(hotlap, une
         (["--steps", "1e6"], "'--steps'"),
         (["--seed", "-1"], "seed must be from 0"),
         (["--checkpoint-interval", "-1"], "interval must be 0 or more"),
-        (["--device", "tpu"], "device must be one of 'cpu', 'cuda', got 'tpu'"),
+        (["--device", "tpu"], "--device must be cpu, cuda or auto, got 'tpu'"),
         (["--run-name", ".."], "is not a valid name for a run"),
         (["--run-name", "file/run"], "file/run: cannot hold a run (Not a directory)"),
         (["--run-name", "./file"], "file: is a file; a run needs a folder"),
@@ -281,7 +281,7 @@ def test_bad_input_is_refused_in_one_line_and_leaves_no_files(here, refused, arg
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_refused(refused):
-    assert "--device cuda: torch finds no CUDA here" in refused("train", "--device", "cuda", "--steps", 10)
+    assert "--device cuda: torch finds no NVIDIA GPU" in refused("train", "--device", "cuda", "--steps", 10)
     assert not Path("results").exists()
 
 

@@ -1,7 +1,7 @@
 """`hotlap evaluate`: measure a driver or a trained model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from hotlap.cli.output import percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, DriverError, InputFileError
 
 if TYPE_CHECKING:
+    from hotlap.evaluation.evaluate import Device
     from hotlap.models.model_file import ModelCard
 
 BUILT_IN = ("casual", "optimal")
@@ -21,6 +22,9 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
     start: Annotated[str, typer.Option(help="Where episodes start: line or random.")] = "line",
     seed: Annotated[int, typer.Option(help="Seed of the starts and of the driver.")] = 0,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
+    ] = "cpu",
     allow_import: AllowImport = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
 ) -> None:
@@ -49,7 +53,7 @@ def evaluate(
     chosen = (card and card.track) or DEFAULT_TRACK if track is None else track
     if card is not None:
         _say_if_other_road(path, card, chosen)
-    _evaluate_laps(driver, chosen, episodes, start, seed, as_json)
+    _evaluate_laps(driver, chosen, episodes, start, seed, _device(device, driver), as_json)
 
 
 def _find(driver: str) -> Path:
@@ -77,7 +81,17 @@ def _say_if_other_road(path: Path, card: "ModelCard", track: str) -> None:
         )
 
 
-def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int, as_json: bool) -> None:
+def _device(asked: str, driver: str) -> "Device":
+    if asked == "cpu" or (asked == "auto" and driver in BUILT_IN):  # torch is slow to import
+        return "cpu"
+    from hotlap.training.device import choose_device
+
+    return choose_device(asked) or "cpu"
+
+
+def _evaluate_laps(
+    driver: str, track: str, episodes: int, start: str, seed: int, device: "Device", as_json: bool
+) -> None:
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure
     from hotlap.optimal.reference import find_or_solve_reference
@@ -86,7 +100,8 @@ def _evaluate_laps(driver: str, track: str, episodes: int, start: str, seed: int
 
     about = load_track(track)
     with progress_bar(f"{driver} on {track}") as progress:
-        result = measure(make_driver(driver), track, episodes=episodes, start=start, seed=seed, progress=progress)
+        task: dict[str, Any] = {"episodes": episodes, "start": start, "seed": seed, "device": device}
+        result = measure(make_driver(driver), track, **task, progress=progress)
     reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True))
     if reference:
         result = result.against(reference.lap_time_s)

@@ -40,7 +40,7 @@ def train(
     ] = None,
     track: Annotated[str | None, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = None,
     num_envs: Annotated[int | None, typer.Option(help="Number of parallel environments.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = None,
     run_name: Annotated[str | None, typer.Option(help="Name of the run under results/experiments, or a path.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing run of this name.")] = False,
     go_on: Annotated[
@@ -61,6 +61,7 @@ def train(
 
     Example: hotlap train --algo ppo --track track-01 --seed 1 --steps 2000000
     """
+    from hotlap.training.device import choose_device
     from hotlap.training.recipe import resolve_config
     from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
 
@@ -71,7 +72,7 @@ def train(
         "seed": seed,
         "steps": steps,
         "num_envs": num_envs,
-        "device": device,
+        "device": choose_device(device) if device is not None else None,
         "checkpoint.interval": checkpoint_interval,
         "checkpoint.keep": keep,
         **_environment_options(env, track, bridge_url),

@@ -5,7 +5,7 @@ A driver whose policy is compiled drives in one compiled loop, any other in a Py
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ STUCK_WITHIN_M = 120.0
 TICKS_PER_CALL = 200_000
 MIN_TICKS_PER_CAR, MAX_TICKS_PER_CAR = 60, 600
 
+Device = Literal["cpu", "cuda"]
 OnProgress = Callable[[float], None]  # called with the share done, 0 to 1
 
 
@@ -113,10 +114,11 @@ def evaluate(
     start: str = "line",
     seed: int = 0,
     progress: OnProgress | None = None,
+    device: Device = "cpu",
 ) -> Evaluation:
     """Measure `driver` over `episodes` episodes of a standing and a flying lap.
 
-    From a random start an episode is the rest of the lap and a flying one.
+    From a random start an episode is the rest of the lap and a flying one. Only a learned driver can drive on a GPU.
     """
     if not 1 <= episodes <= MAX_EPISODES:
         raise ConfigError(f"episodes must be from 1 to {MAX_EPISODES}, got {episodes}.")
@@ -125,7 +127,9 @@ def evaluate(
     fleet.seed(np.array([(seed + car) % 2**64 for car in range(episodes)], np.uint64))
     fleet.reset(start=start)
     if isinstance(driver, PolicyDriver):
-        counter = drive_compiled(driver, fleet, num_laps, progress)
+        counter = drive_compiled(driver, fleet, num_laps, progress, device=device)
+    elif device != "cpu":
+        raise ConfigError(f"--device {device}: {driver.name} drives on the CPU only. Use --device cpu.")
     else:
         driver.begin(fleet, seed)
         counter = drive(driver, fleet, num_laps, progress)
@@ -162,18 +166,24 @@ def drive_compiled(
     num_laps: int,
     progress: OnProgress | None = None,
     num_threads: int | None = None,
+    device: Device = "cpu",
 ) -> LapCounter:
     """Like `drive`, for a fleet that was just reset, in compiled code; a car stops where it is done.
 
-    The number of threads, one per core by default, does not change a bit.
+    Neither the number of threads, one per core by default, nor the device changes a bit.
     """
+    on_gpu = device == "cuda"
+    drive_on_device = _gpu_drive() if on_gpu else drive_further
     rules = DriveRules(num_laps, driver.action_repeat, STUCK_AFTER_S * TICKS_PER_SECOND, STUCK_WITHIN_M)
     drives = begin_drives(fleet.batch, lap_lengths_m(fleet), num_laps)
-    memory = make_memory(driver.packed, fleet.num_cars, min(num_threads or default_threads(), fleet.num_cars))
+    num_workers = fleet.num_cars if on_gpu else min(num_threads or default_threads(), fleet.num_cars)
+    memory = make_memory(driver.packed, fleet.num_cars, num_workers)
     num_ticks = min(max(TICKS_PER_CALL // fleet.num_cars, MIN_TICKS_PER_CAR), MAX_TICKS_PER_CAR)
+    if on_gpu:
+        num_ticks = MAX_TICKS_PER_CAR
     running = drives.cars["is_running"]
     while running.any():
-        bad = drive_further(driver.packed, memory, rules, fleet.setting, fleet.batch, drives, num_ticks)
+        bad = drive_on_device(driver.packed, memory, rules, fleet.setting, fleet.batch, drives, num_ticks)
         if bad != ALL_FINE:
             raise ActionError(
                 f"{driver.name}: the action of car {bad} must be finite, got {memory.actions[bad].tolist()}. "
@@ -182,6 +192,12 @@ def drive_compiled(
         if progress:
             progress(_share_done(fleet, running, num_laps))
     return _count_laps(drives)
+
+
+def _gpu_drive() -> Callable[..., int]:
+    from hotlap.sim.policy_drive_cuda import drive_further_on_gpu  # needs numba-cuda
+
+    return drive_further_on_gpu
 
 
 def _count_laps(drives: Drives) -> LapCounter:

@@ -22,6 +22,7 @@ from hotlap.training.callbacks.progress import OnProgress, ProgressCallback
 from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
 from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager
+from hotlap.training.device import find_cuda_problem
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
 from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
 from hotlap.training.run_config import RunConfig
@@ -85,8 +86,9 @@ class Trainer:
         `on_ready` is called when environments and learner are built and nothing has been written yet; what cannot be
         built raises before. The run's folder is locked until this returns.
         """
-        if self.config.device == "cuda" and not torch.cuda.is_available():
-            raise TrainingError("--device cuda: torch finds no CUDA here. Use --device cpu.")
+        problem = find_cuda_problem() if self.config.device == "cuda" else None
+        if problem:
+            raise TrainingError(f"--device cuda: {problem}")
         # Before anything is drawn: a run is a function of its configuration.
         set_random_seed(self.config.seed, using_cuda=self.config.device == "cuda")
         envs = TrainingEnvs(self.config)

@@ -1,5 +1,6 @@
 """The table of the algorithms that can be trained, and the one function that builds a run's learner from it."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,6 +46,8 @@ def build_learner(config: RunConfig, env: VecEnv) -> Learner:
     kind = policy_kind(config.policy, env.observation_space)
     learner = learner_class(config)
     try:
+        # The library warns that its PPO is slow on a GPU; ours is not.
+        warnings.filterwarnings("ignore", message="You are trying to run", module="stable_baselines3")
         found = learner(
             policy=kind,
             env=env,

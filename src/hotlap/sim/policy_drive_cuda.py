@@ -1,0 +1,82 @@
+"""`policy_drive.py` on a GPU, with the CPU's bits: one thread drives one car through its laps."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import cuda, from_dtype, types
+
+from hotlap.errors import CudaError
+from hotlap.sim.batch_cuda import THREADS_PER_BLOCK, find_problem
+from hotlap.sim.cuda_compilation import exact_kernel
+from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.policy_drive import DRIVE_DTYPE, DriveRules, Drives, drive_on
+from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, PolicyMemory
+from hotlap.sim.rewards import RULES_DTYPE
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
+from hotlap.sim.step import Batch
+from hotlap.sim.vehicle import CAR_DTYPE
+from hotlap.sim.world import INFO_DTYPE, STATE_DTYPE
+
+
+def _drive(policy, memory, rules, ribbons, cars, episode_rules, batch, drives, num_ticks):
+    i = cuda.grid(1)
+    if i < batch.states.shape[0] and drives.cars[i].is_running:
+        drive_on(i, i, policy, memory, rules, ribbons, cars, episode_rules, batch, drives, num_ticks)
+
+
+@lru_cache(maxsize=1)
+def _kernel() -> Any:
+    """The kernel, compiled for the GPU in use."""
+
+    def array(dtype: Any, ndim: int = 1) -> Any:
+        return types.Array(from_dtype(np.dtype(dtype)), ndim, "C")
+
+    floats, table, flags = array(np.float32), array(np.float32, 2), array(np.bool_)
+    states, infos = array(STATE_DTYPE), array(INFO_DTYPE)
+    policy = types.NamedTuple((array(POLICY_DTYPE), array(LAYER_DTYPE), floats), PackedPolicy)
+    memory = types.NamedTuple((table, table, table), PolicyMemory)
+    rules = types.NamedTuple((types.int64, types.int64, types.int64, types.float64), DriveRules)
+    ribbons = types.NamedTuple((array(TRACK_DTYPE), array(NODE_DTYPE), array(PORTAL_DTYPE)), Ribbons)
+    batch = types.NamedTuple((states, table, floats, flags, flags, infos, table, infos), Batch)
+    drives = types.NamedTuple((array(DRIVE_DTYPE), array(np.int32, 2), table, array(np.bool_, 2)), Drives)
+    arguments = (policy, memory, rules, ribbons, array(CAR_DTYPE), array(RULES_DTYPE), batch, drives, types.int64)
+    return exact_kernel(_drive, arguments, sums_float64=True)
+
+
+def drive_further_on_gpu(
+    policy: PackedPolicy,
+    memory: PolicyMemory,
+    rules: DriveRules,
+    setting: Setting,
+    batch: Batch,
+    drives: Drives,
+    num_ticks: int,
+) -> int:
+    """`policy_drive.drive_further` on a GPU; the memory needs one worker per car."""
+    problem = find_problem()
+    if problem:
+        raise CudaError(f"--device cuda: {problem}")
+    changing = (memory, batch, drives)
+    on_device = [type(part)(*map(cuda.to_device, part)) for part in changing]
+    constant = [type(part)(*map(cuda.to_device, part)) for part in (policy, setting.ribbons)]
+    cars, episode_rules = cuda.to_device(setting.cars), cuda.to_device(setting.rules)
+    num_blocks = max(1, -(-len(batch.states) // THREADS_PER_BLOCK))
+    plain_rules = DriveRules(int(rules.num_laps), int(rules.repeat), int(rules.stuck_after_ticks), rules.stuck_within_m)
+    device_memory, device_batch, device_drives = on_device
+    _kernel()[num_blocks, THREADS_PER_BLOCK](
+        constant[0],
+        device_memory,
+        plain_rules,
+        constant[1],
+        cars,
+        episode_rules,
+        device_batch,
+        device_drives,
+        num_ticks,
+    )
+    for part, computed in zip(changing, on_device, strict=True):
+        for array, result in zip(part, computed, strict=True):
+            array[...] = result.copy_to_host()  # type: ignore[attr-defined]
+    bad = np.flatnonzero(drives.cars["has_bad_action"])
+    return int(bad[0]) if len(bad) else ALL_FINE
