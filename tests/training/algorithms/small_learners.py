@@ -19,4 +19,4 @@ def build(algo="ppo", num_envs=1, **changes):
 
 def weights(learner):
     """All weights in one array."""
-    return torch.cat([value.flatten() for value in learner.policy.state_dict().values()]).numpy()
+    return torch.cat([value.flatten() for value in learner.policy.state_dict().values()]).cpu().numpy()

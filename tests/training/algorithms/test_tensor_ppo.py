@@ -77,10 +77,31 @@ class Keep(BaseCallback):
 # --- against stable-baselines3 ---
 
 
-def test_rollouts_are_those_of_the_library():
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"normalize": {"obs": False, "reward": False}},
+        {"normalize": {"obs": False}},
+        {"normalize": {"reward": False, "clip_obs": 0.5}},
+        {
+            "racer": {
+                "stack": 3,
+                "lap_fourier": 2,
+                "action_repeat": 2,
+                "config": {"episode": {"start": "random", "maxSteps": 21}},
+            }
+        },
+        {
+            "racer": {"config": {"episode": {"start": "random", "maxSteps": 5}}}
+        },  # each car is cut off several times per rollout
+    ],
+    ids=["normalized", "as they are", "rewards only", "clipped observations", "stacked", "short episodes"],
+)
+def test_rollouts_are_those_of_the_library(changes):
     ours, theirs = Keep(), Keep()
     for kind, keep in ((TensorPPO, ours), (HotlapPPO, theirs)):
-        learner = build(kind)
+        learner = build(kind, **changes)
         learner.learning_rate = 0.0
         learner.lr_schedule = lambda _: 0.0  # the same policy throughout, so that rounding cannot add up
         learner.learn(3 * 32 * 6, callback=keep)

@@ -27,11 +27,10 @@ class TensorNormalizer:
 
     def load(self) -> None:
         """Take over the statistics of the VecNormalize."""
-        observations, returns = self._env.obs_rms, self._env.ret_rms
         for mine, name in ((self._means, "mean"), (self._variances, "var"), (self._counts, "count")):
-            for part, statistics in ((mine[:-1], observations), (mine[-1:], returns)):
-                if self._env.norm_obs or statistics is returns:
-                    part.copy_(torch.as_tensor(np.asarray(getattr(statistics, name), np.float64)))
+            if self._env.norm_obs:
+                mine[:-1] = torch.as_tensor(np.asarray(getattr(self._env.obs_rms, name), np.float64))
+            mine[-1] = float(getattr(self._env.ret_rms, name))
         self._returns.copy_(torch.as_tensor(self._env.returns))
         self._prepare()
 
