@@ -56,6 +56,8 @@ def _default_recipe(asked: Mapping[str, Any]) -> str | None:
     """The shipped recipe for an algorithm and environment, if there is one."""
     algo, env = asked.get("algo", RunConfig.algo), asked.get("env", RunConfig.env)
     name = {RACER_ID: f"racer-{algo}", "LunarLander-v3": f"lunar-{algo}"}.get(env)
+    if name and asked.get("device") == "cuda" and f"{name}-cuda" in recipe_names():
+        return f"{name}-cuda"
     return name if name in recipe_names() else None
 
 
