@@ -1,15 +1,16 @@
 """`hotlap report`: a page on training runs, or on where a driver loses time against the optimal lap."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import find_driver_model, own_track
+from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
-from hotlap.errors import ConfigError, OptimalError
+from hotlap.errors import ConfigError, HotlapError, OptimalError
 
 
 def report(
@@ -61,6 +62,9 @@ def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool
     track = load_track(records[0].track) if records[0].track is not None else None
     laps, baselines = [ModelLaps(record) for record in records], Baselines()
     if track is not None:
+        for record in records:
+            with suppress(HotlapError):  # a run without a sound model is reported as such below
+                say_if_other_road(find_driver_model(str(record.folder)), track.track_id)
         laps, baselines = drive_runs(records, track, seed=seed, progress_bar=progress_bar)
     page = write_run_report(groups, laps, track, baselines, folder)
     if as_json:
@@ -91,6 +95,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     writable(out / PAGE_NAME)
     driver = make_driver(name)
     track = load_track(own_track(model) if track_id is None else track_id)
+    say_if_other_road(model, track.track_id)
     reference = find_reference(track)
     if reference is None:
         raise OptimalError(
