@@ -183,6 +183,41 @@ def test_a_link_put_there_after_the_check_is_not_followed(tmp_path):
     assert secret.read_text() == SECRET
 
 
+@needs_posix
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("ppo_seed42_metrics.jsonl", "resume"), (LOCK_NAME, "resume"), (LOCK_NAME, "train")],
+)
+def test_a_hard_link_to_a_file_outside_is_not_written_through(stopped, hotlap, here, name, command):
+    outside, path = here / "outside", stopped / name
+    outside.write_bytes(path.read_bytes() + b"precious" if path.exists() else SECRET.encode())
+    before = outside.read_bytes()
+    path.unlink(missing_ok=True)
+    path.hardlink_to(outside)
+    arguments = ["resume", stopped] if command == "resume" else ["train", "--recipe", write_recipe(), "--overwrite"]
+    code, lines = hotlap(*arguments)
+    assert outside.read_bytes() == before
+    [line] = [line for line in lines if line.startswith("hotlap: ")]
+    assert code == 2
+    assert line.startswith(f"hotlap: {path}: ")
+    assert "it is a hard link to a file with another name; replace it by a copy" in line
+
+
+@needs_posix
+@pytest.mark.parametrize("command", ["resume", "train"])
+def test_hard_links_to_files_that_are_replaced_leave_those_outside_unchanged(stopped, hotlap, here, command):
+    outside = here / "outside"
+    outside.mkdir()
+    for path in stopped.iterdir():
+        if path.is_file() and (command == "train" or path.suffix != ".jsonl"):
+            (outside / path.name).hardlink_to(path)
+    before = content(outside)
+    arguments = ["resume", stopped] if command == "resume" else ["train", "--recipe", write_recipe(), "--overwrite"]
+    assert hotlap(*arguments)[0] == 0
+    assert content(outside) == before
+    assert_as_in_peace(hotlap)
+
+
 # --- two processes ---
 
 HOLD = """if True:
