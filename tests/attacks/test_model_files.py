@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from attacks.mutated_models import CANARY, resealed, unzip, zip_members
+from attacks.model_mutations import CANARY, resealed, unzip, zip_members
 from hotlap.errors import ArchiveError
 from hotlap.models.model_file import read_model
 from hotlap.reports.model_laps import Baselines, ModelLaps
