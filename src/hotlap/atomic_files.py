@@ -11,6 +11,7 @@ from typing import BinaryIO
 from hotlap.errors import OutputFileError
 
 _NOT_PLAIN = "not a regular file"
+_HARD_LINK = "it is a hard link to a file with another name; replace it by a copy"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -42,18 +43,19 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 
 def open_plain(path: Path, flags: int) -> int:
-    """`os.open` of a regular file; a symbolic link, a pipe or anything else raises OSError and is not touched.
+    """`os.open` of a regular file for writing; a link, a pipe or anything else raises OSError and is not touched.
 
-    Do not pass O_TRUNC: truncate after the file is known to be regular.
+    Do not pass O_TRUNC: truncate after the file is known to be regular and to have no other name.
     """
     with suppress(FileNotFoundError):
         refuse_not_plain(path)
     # Non-blocking: between the check and the opening, the file could be replaced by a pipe that nobody reads.
     safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags | safe, 0o666)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
         os.close(descriptor)
-        raise OSError(_NOT_PLAIN)
+        raise OSError(_HARD_LINK if stat.S_ISREG(about.st_mode) else _NOT_PLAIN)
     return descriptor
 
 

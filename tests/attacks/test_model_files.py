@@ -17,11 +17,14 @@ from typing import Any
 
 import pytest
 
-from attacks.mutated_models import CANARY, resealed, unzip, zip_members
+from attacks.model_mutations import CANARY, resealed, unzip, zip_members
 from hotlap.errors import ArchiveError
 from hotlap.models.model_file import read_model
+from hotlap.reports.model_laps import Baselines, ModelLaps
+from hotlap.tracks.digest import track_digest
 from hotlap.tracks.generator import generate
-from hotlap.tracks.registry import save_track
+from hotlap.tracks.registry import load_track, save_track
+from reports.written_runs import write_run
 
 SCRIPT = Path(__file__).with_name("mutated_models.py")
 
@@ -183,6 +186,38 @@ def test_evaluate_does_not_complain_about_the_same_road_or_a_track_of_the_users_
     assert hotlap("evaluate", racer.path, "--episodes", 1, "--json").figures["track_digest"] == (
         read_model(racer.path).card.track_digest
     )
+
+
+@pytest.fixture
+def reported(racer, place, hotlap, monkeypatch):
+    """Reports on a run and on its model, which was trained on a road of this digest under the name of ours."""
+    monkeypatch.setenv("HOTLAP_HOME", str(place / "home"))
+    monkeypatch.setattr(
+        "hotlap.reports.model_laps.drive_runs",
+        lambda records, *_, **__: ([ModelLaps(record) for record in records], Baselines()),
+    )
+    save_track("mine", generate(4), "test")
+
+    def report(digest):
+        folder = write_run(place / "run", racer={"track": "mine"})
+        model = forge_card(racer.path, folder.best, track="mine", track_digest=digest)
+        answers = [hotlap("report", folder.path), hotlap("report", model, "--out", place / "out")]
+        assert answers[0].code == 0
+        assert "the optimal lap of 'mine' is not known" in answers[1].err
+        return [[line for line in answer.err.splitlines() if "another road" in line] for answer in answers]
+
+    return report
+
+
+def test_report_says_that_the_road_is_another_one_than_in_training(reported):
+    for [line] in reported("0123456789abcdef"):
+        assert "run/ppo_seed1_best.zip: was trained on another road of the name 'mine'" in line
+        assert "(digest '0123456789abcdef')" in line
+        assert track_digest(load_track("mine").nodes) in line
+
+
+def test_report_does_not_complain_about_the_same_road(reported):
+    assert reported(track_digest(load_track("mine").nodes)) == [[], []]
 
 
 # --- archives zipped anew ---

@@ -1,6 +1,8 @@
 """Fixtures that run commands in this process and capture their output and exit code."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,3 +67,46 @@ def home(tmp_path, monkeypatch):
     folder = tmp_path / "home"
     monkeypatch.setenv("HOTLAP_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, in which every command runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def unevaluated(monkeypatch):
+    """Skips evaluations and the comparison with the casual driver."""
+    from tiny_runs import skip_evaluation  # imports torch, which most commands do without
+
+    skip_evaluation(monkeypatch)
+    monkeypatch.setattr("hotlap.cli.run_summary.print_laps", lambda *_: None)
+
+
+@pytest.fixture
+def signalled(monkeypatch):
+    """Sends this process signals at a training step; returns the list of what the handler writes."""
+    from hotlap.training.callbacks.checkpointing import CheckpointingCallback
+
+    written = []
+    write = os.write
+
+    def recorded(descriptor, text):
+        return written.append((descriptor, text)) if descriptor == 2 else write(descriptor, text)
+
+    monkeypatch.setattr("hotlap.cli.run_monitor.os.write", recorded)
+
+    def at(step, *numbers):
+        left, on_step = list(numbers), CheckpointingCallback._on_step
+
+        def signalling(self):
+            while left and self.num_timesteps == step:
+                signal.raise_signal(left.pop(0))
+            return on_step(self)
+
+        monkeypatch.setattr(CheckpointingCallback, "_on_step", signalling)
+        return written
+
+    return at

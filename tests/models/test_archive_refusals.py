@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from hotlap.errors import ArchiveError, InputFileError
 from hotlap.models import archive as subject
@@ -97,7 +98,7 @@ MEMBERS = {
     "a member twice with other content": ([FIRST, ("config.json", b"{}"), *OTHERS], "each once"),
     "a member too many": ([FIRST, *OTHERS, ("z.json", b"{}")], "lists other members than the file holds"),
     "a member too few": ([FIRST, OTHERS[0]], "lists other members than the file holds"),
-    "33 members": ([FIRST, *((f"m{index:02}.json", b"0") for index in range(32))], "up to 32 members"),
+    "1025 members": ([FIRST, *((f"m{index}.json", b"0") for index in range(1024))], "up to 1024 members"),
     "40,000 members": ([FIRST, *((f"m{index}.json", b"0") for index in range(40_000))], "directory is larger"),
 }
 
@@ -106,6 +107,34 @@ MEMBERS = {
 def test_missing_repeated_or_unlisted_members_are_refused(path, members, text):
     assert text in refusal(path, forge_zip(members))
     assert text in refusal(path, read=read_about)
+
+
+def shard(number: int, count: int) -> str:
+    return f"policy-{number:05}-of-{count:05}.safetensors"
+
+
+SHARDS = {
+    "the first is missing": [shard(2, 2)],
+    "one in the middle is missing": [shard(1, 3), shard(3, 3)],
+    "one too many": [shard(1, 2), shard(2, 2), shard(3, 2)],
+    "one of another number": [shard(1, 2), shard(2, 3)],
+    "one of one": [shard(1, 1)],
+    "one without a number": ["policy.safetensors", shard(1, 2), shard(2, 2)],
+    "counted from zero": [shard(0, 2), shard(1, 2)],
+}
+
+
+@pytest.mark.parametrize("names", SHARDS.values(), ids=SHARDS)
+def test_a_missing_or_unexpected_shard_is_refused(path, names):
+    data = forge(dict.fromkeys(names, TENSORS))
+    assert "lacks a shard of policy, or holds one too many" in refusal(path, data)
+    assert "lacks a shard of policy" in refusal(path, read=read_about)
+
+
+def test_the_whole_set_of_shards_that_those_differ_from_is_read(path):
+    rows = save({"w": NUMBERS})
+    path.write_bytes(forge({shard(2, 2): rows, shard(1, 2): rows}))
+    np.testing.assert_array_equal(read_archive(path).tensors["policy"]["w"], np.concatenate([NUMBERS, NUMBERS]))
 
 
 MANIFESTS = {
@@ -240,14 +269,14 @@ def test_a_file_that_is_not_a_zip_of_ours_is_refused(path, data):
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_refused(path, monkeypatch):
-    real = subject.read_tensors
+    real = subject.check_header
 
     def cut(*given):
         os.truncate(path, 1 << 19)
         return real(*given)
 
     write_archive(path, Archive({}, {}, {"policy": {"w": np.zeros(1 << 20)}}))
-    monkeypatch.setattr(subject, "read_tensors", cut)
+    monkeypatch.setattr(subject, "check_header", cut)
     refusal(path)
 
 

@@ -9,20 +9,20 @@ import numpy as np
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from hotlap.bridge.binary import Columns, StepArrays, read_step, write_actions
+from hotlap.bridge.binary import StepArrays, read_step, write_actions
 from hotlap.bridge.client import connect_to_racer, read_batch_reset, read_batch_step
 from hotlap.bridge.protocol import DEFAULT_URL, MAX_ENVS, BatchStepResult, Reset
 from hotlap.bridge.remote_env import config_json, refuse_not_finite, refuse_render_mode
-from hotlap.envs.infos import INFO_KEYS, LAP_KEYS, RESET_COLUMNS, SHARED_KEYS, STEP_KEYS
+from hotlap.envs.infos import INFO_KEYS, LAP_KEYS, RESET_COLUMNS, SHARED_KEYS, STEP_KEYS, VectorInfo, masked_info
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
+from hotlap.envs.seeds import resolve_seed
 from hotlap.envs.settings import SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
 
 Arrays = NDArray[Any]
-VectorInfo = dict[str, Any]
 
 
 class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], Arrays]):
@@ -67,10 +67,11 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         start = start_option(options)
         if isinstance(seed, int):
             super().reset(seed=seed)
+        is_continued = seed is None and self._is_seeded
         request = Reset(
             track_id=self._track_ids,
             config=self._config,
-            seed=self._seed_to_send(seed),
+            seed=None if is_continued else resolve_seed(seed, self.num_envs, self.np_random),
             num_envs=self.num_envs,
             start=start,  # type: ignore[arg-type]  # `start_option` checked it
         )
@@ -80,20 +81,6 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         for name, column in RESET_COLUMNS.items():
             info[name], info[f"_{name}"] = np.array(result.info[name], INFO_DTYPE[column]), self._all_cars
         return np.array(result.observation, np.float32), info
-
-    def _seed_to_send(self, seed: int | list[int | None] | None) -> int | list[int] | None:
-        """The seeds the local batch would use, missing ones drawn in the same way."""
-        if isinstance(seed, list | tuple):
-            if len(seed) != self.num_envs:
-                raise ConfigError(f"seed: a list needs one seed for each of the {self.num_envs} cars, got {len(seed)}.")
-            if not all(one is None or isinstance(one, int) for one in seed):
-                raise ConfigError(f"seed: a list must hold whole numbers or None, got {seed!r:.60}.")
-            return [(int(self.np_random.integers(2**63)) if one is None else one) % 2**64 for one in seed]
-        if seed is not None and not isinstance(seed, int):
-            raise ConfigError(f"seed must be a whole number or a list of them, got {seed!r:.40}.")
-        if seed is None:
-            return None if self._is_seeded else int(self.np_random.integers(2**62))
-        return seed % 2**64
 
     def step(
         self, actions: NDArray[np.float32]
@@ -107,7 +94,7 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         has_ended = np.zeros(self.num_envs, np.bool_)
         has_ended[result.ended] = True
         # The info of a car that was just reset describes no step: that of its last one is in `final_info`.
-        info = _masked(result.infos, ~has_ended)
+        info = masked_info(result.infos, ~has_ended)
         if len(result.ended):
             for name in SHARED_KEYS:
                 info[f"_{name}"] = self._all_cars
@@ -118,7 +105,7 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
             final_obs = np.zeros((self.num_envs, NUM_OBSERVATIONS), np.float32)
             final_obs[result.ended] = result.final_obs
             info["final_obs"], info["_final_obs"] = final_obs, has_ended
-            info["final_info"], info["_final_info"] = _masked(finals, has_ended), has_ended
+            info["final_info"], info["_final_info"] = masked_info(finals, has_ended), has_ended
         return result.obs, result.rewards, result.terminated, result.truncated, info
 
     def _step_binary(self, actions: NDArray[np.float32]) -> StepArrays:
@@ -166,15 +153,3 @@ def arrays_from(result: BatchStepResult) -> StepArrays:
         final_obs.reshape(len(finals), NUM_OBSERVATIONS),
         final_infos,
     )
-
-
-def _masked(columns: Columns, mask: NDArray[np.bool_]) -> VectorInfo:
-    """The info columns with Gymnasium's masks of the cars they are valid for."""
-    info: VectorInfo = {}
-    for name in STEP_KEYS:
-        info[name], info[f"_{name}"] = columns[name], mask
-    has_lap = mask & ~np.isnan(columns["lapTime"])
-    if has_lap.any():
-        for name in LAP_KEYS:
-            info[name], info[f"_{name}"] = columns[name], has_lap
-    return info

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
+from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
 from hotlap.cli.output import percent, print_json, progress_bar, seconds
-from hotlap.errors import ConfigError, DriverError, InputFileError
+from hotlap.errors import ConfigError
 
 if TYPE_CHECKING:
     from hotlap.evaluation.evaluate import Device
-    from hotlap.models.model_file import ModelCard
-
-BUILT_IN = ("casual", "optimal")
 
 
 def evaluate(
@@ -34,55 +32,24 @@ def evaluate(
 
     Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 100 --start random --json
     """
-    from hotlap.envs.racer import DEFAULT_TRACK
-    from hotlap.models.model_file import read_model
-
     allowed = import_and_say(allow_import)
-    card = None
-    if driver not in BUILT_IN:
-        path = _find(driver)
-        card = read_model(path).card
-        if not card.is_racer:
-            if track is not None:
-                raise ConfigError(
-                    f"--track: {card.environment}, the environment of {path}, has no tracks. Leave it out."
-                )
-            _evaluate_returns(path, episodes, seed, allowed, as_json)
-            return
-    # `--track ''` must be refused, not replaced by the default.
-    chosen = (card and card.track) or DEFAULT_TRACK if track is None else track
-    if card is not None:
-        _say_if_other_road(path, card, chosen)
-    _evaluate_laps(driver, chosen, episodes, start, seed, _device(device, driver), as_json)
-
-
-def _find(driver: str) -> Path:
-    from hotlap.models.model_file import find_model
-
-    try:
-        return find_model(driver)
-    except InputFileError as error:
-        raise DriverError(f"driver {error} Built in: {', '.join(BUILT_IN)}.") from None
-
-
-def _say_if_other_road(path: Path, card: "ModelCard", track: str) -> None:
-    """Say so if the track that the model was trained on has another road now; another track is the user's choice."""
-    from hotlap.tracks.digest import track_digest
-    from hotlap.tracks.registry import load_track
-
-    if card.track != track or card.track_digest is None:
+    model = find_driver_model(driver)
+    if model is not None and not model.card.is_racer:
+        if track is not None:
+            raise ConfigError(
+                f"--track: {model.card.environment}, the environment of {model.path}, has no tracks. Leave it out."
+            )
+        _evaluate_returns(model.path, episodes, seed, allowed, as_json)
         return
-    road = track_digest(load_track(track).nodes)
-    if road != card.track_digest:
-        typer.echo(
-            f"hotlap: {path}: was trained on another road of the name {track!r} (digest {card.track_digest!a:.40}); "
-            f"the track has digest {road!r} now. The figures are of the present road.",
-            err=True,
-        )
+    # `--track ''` must be refused, not replaced by the default.
+    chosen = own_track(model) if track is None else track
+    say_if_other_road(model, chosen)
+    _evaluate_laps(driver, chosen, episodes, start, seed, _device(device, model is not None), as_json)
 
 
-def _device(asked: str, driver: str) -> "Device":
-    if asked == "cpu" or (asked == "auto" and driver in BUILT_IN):  # torch is slow to import
+def _device(asked: str, is_model: bool) -> "Device":
+    """The device that the user's choice means; a driver that is no model drives on the CPU."""
+    if asked == "cpu" or (asked == "auto" and not is_model):  # torch is slow to import
         return "cpu"
     from hotlap.training.device import choose_device
 

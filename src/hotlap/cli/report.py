@@ -1,14 +1,16 @@
 """`hotlap report`: a page on training runs, or on where a driver loses time against the optimal lap."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hotlap.cli import exit_codes
+from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
-from hotlap.errors import ConfigError, DriverError, InputFileError, OptimalError
+from hotlap.errors import ConfigError, HotlapError, OptimalError
 
 
 def report(
@@ -60,6 +62,9 @@ def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool
     track = load_track(records[0].track) if records[0].track is not None else None
     laps, baselines = [ModelLaps(record) for record in records], Baselines()
     if track is not None:
+        for record in records:
+            with suppress(HotlapError):  # a run without a sound model is reported as such below
+                say_if_other_road(find_driver_model(str(record.folder)), track.track_id)
         laps, baselines = drive_runs(records, track, seed=seed, progress_bar=progress_bar)
     page = write_run_report(groups, laps, track, baselines, folder)
     if as_json:
@@ -84,12 +89,13 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     from hotlap.reports.report import PAGE_NAME, write_lap_report
     from hotlap.tracks.registry import load_track
 
-    own_track_id = _find_own_track(name)
+    model = find_driver_model(name)
     if out is None:
         raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
     writable(out / PAGE_NAME)
     driver = make_driver(name)
-    track = load_track(own_track_id if track_id is None else track_id)
+    track = load_track(own_track(model) if track_id is None else track_id)
+    say_if_other_road(model, track.track_id)
     reference = find_reference(track)
     if reference is None:
         raise OptimalError(
@@ -111,18 +117,3 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     for sector in comparison.sectors:
         print(f"  {sector.label}: {seconds(sector.lost_s)} lost")
     print(f"page: {page}")
-
-
-def _find_own_track(driver: str) -> str:
-    """The track a model was trained on, the default one for built-in drivers; raises DriverError if unknown."""
-    from hotlap.cli.evaluate import BUILT_IN
-    from hotlap.envs.racer import DEFAULT_TRACK
-    from hotlap.models.model_file import find_model, read_model
-
-    if driver in BUILT_IN:
-        return DEFAULT_TRACK
-    try:
-        path = find_model(driver)
-    except InputFileError as error:
-        raise DriverError(f"driver {error} Built in: {', '.join(BUILT_IN)}.") from None
-    return read_model(path).card.track or DEFAULT_TRACK

@@ -1,12 +1,17 @@
-"""Names of the info values that `step` and `reset` return, and one car's info as a dict."""
+"""Names of the info values that `step` and `reset` return, and the info of one car or of a batch as a dict."""
 
 import math
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hotlap.sim.world import INFO_DTYPE
 
 Info = dict[str, Any]
+VectorInfo = dict[str, Any]
 
 INFO_KEYS = INFO_DTYPE.names or ()
 
@@ -45,3 +50,15 @@ def step_info(values: tuple[Any, ...]) -> Info:
 def reset_info(values: tuple[Any, ...]) -> Info:
     """The info of a reset as plain values, from a record of INFO_DTYPE."""
     return dict(zip(RESET_COLUMNS, _reset_values(values), strict=True))
+
+
+def masked_info(columns: NDArray[np.void] | Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> VectorInfo:
+    """The info of a batch's step: each column with Gymnasium's mask of the cars it is valid for."""
+    info: VectorInfo = {}
+    for name in STEP_KEYS:
+        info[name], info[f"_{name}"] = columns[name], mask
+    finished = mask & ~np.isnan(columns["lapTime"])
+    if finished.any():
+        for name in LAP_KEYS:
+            info[name], info[f"_{name}"] = columns[name], finished
+    return info

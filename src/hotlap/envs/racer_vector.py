@@ -9,8 +9,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import MAX_CARS, Fleet, FleetState, make_engine
-from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, SHARED_KEYS, STEP_KEYS
+from hotlap.envs.infos import RESET_COLUMNS, SHARED_KEYS, VectorInfo, masked_info
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
+from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
@@ -18,7 +19,6 @@ from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 
 Arrays = NDArray[Any]
-VectorInfo = dict[str, Any]
 
 
 def _copy(infos: NDArray[np.void]) -> NDArray[np.void]:
@@ -77,7 +77,9 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         if isinstance(seed, int):
             super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
-            self.fleet.seed(self._car_seeds(seed))
+            found = resolve_seed(seed, self.num_envs, self.np_random)
+            seeds = found if isinstance(found, list) else [(found + car) % NUM_SEEDS for car in range(self.num_envs)]
+            self.fleet.seed(np.array(seeds, np.uint64))
             self._is_seeded = True
         else:
             self.fleet.next_episode()
@@ -87,19 +89,6 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         for name, column in RESET_COLUMNS.items():
             info[name], info[f"_{name}"] = infos[column], self._all_cars
         return self._batch.obs.copy(), info
-
-    def _car_seeds(self, seed: int | list[int | None] | None) -> NDArray[np.uint64]:
-        if isinstance(seed, list | tuple):
-            if len(seed) != self.num_envs:
-                raise ConfigError(f"seed: a list needs one seed for each of the {self.num_envs} cars, got {len(seed)}.")
-            if not all(one is None or isinstance(one, int) for one in seed):
-                raise ConfigError(f"seed: a list must hold whole numbers or None, got {seed!r:.60}.")
-            drawn = [int(self.np_random.integers(2**63)) if one is None else one for one in seed]
-            return np.array([one % 2**64 for one in drawn], np.uint64)
-        if seed is not None and not isinstance(seed, int):
-            raise ConfigError(f"seed must be a whole number or a list of them, got {seed!r:.40}.")
-        first = int(self.np_random.integers(2**62)) if seed is None else seed
-        return np.array([(first + car) % 2**64 for car in range(self.num_envs)], np.uint64)
 
     def step(
         self, actions: NDArray[np.float32]
@@ -112,24 +101,13 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         terminated, truncated = batch.terminated.copy(), batch.truncated.copy()
         ended = terminated | truncated
         # A car that was just reset has no step info: that of its last step is in `final_info`.
-        info = self._info(_copy(batch.infos), ~ended)
+        info = masked_info(_copy(batch.infos), ~ended)
         if ended.any():
             for name in SHARED_KEYS:
                 info[f"_{name}"] = self._all_cars
             info["final_obs"], info["_final_obs"] = batch.final_obs.copy(), ended
-            info["final_info"], info["_final_info"] = self._info(_copy(batch.final_infos), ended), ended
+            info["final_info"], info["_final_info"] = masked_info(_copy(batch.final_infos), ended), ended
         return batch.obs.copy(), batch.rewards.copy(), terminated, truncated, info
-
-    def _info(self, infos: NDArray[np.void], mask: NDArray[np.bool_]) -> VectorInfo:
-        """The info columns, each with Gymnasium's mask of the cars it is valid for."""
-        info: VectorInfo = {}
-        for name in STEP_KEYS:
-            info[name], info[f"_{name}"] = infos[name], mask
-        finished = mask & ~np.isnan(infos["lapTime"])
-        if finished.any():
-            for name in LAP_KEYS:
-                info[name], info[f"_{name}"] = infos[name], finished
-        return info
 
     def get_state(self) -> FleetState:
         """The complete state of every car; `set_state` continues from it bit-identically."""

@@ -10,20 +10,21 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from hotlap.atomic_files import atomic_write
 from hotlap.errors import ArchiveError, InputFileError, one_line
-from hotlap.models.safetensors_stream import Tensors, encode_tensors, read_tensors
 from hotlap.models.strict_json import from_json, to_json
+from hotlap.models.tensor_shards import Tensors, add_shard, check_header, cut_into_shards, encode_shard, shard_names
 
-MAX_MEMBERS = 32
+MAX_MEMBERS = 1024  # with the shards of a large replay buffer
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_DOCUMENTS_BYTES = 32 << 20  # all documents together: parsed JSON takes about twenty times its size in memory
 MAX_INFLATED_BYTES = 1 << 30  # all compressed members together; Hotlap itself writes none
@@ -35,7 +36,8 @@ MAX_WEIGHTS_INFLATION = 8  # beyond that size
 _FORMAT = "hotlap-archive"
 _FORMAT_VERSION = 2
 _MANIFEST = "manifest.json"
-_NAME = re.compile(r"[a-z0-9_]{1,64}\.(?:json|safetensors)")
+_STEM = re.compile(r"[a-z0-9_]{1,64}")  # of a document's or a group's members
+_NAME = re.compile(rf"{_STEM.pattern}(?:\.json|(?:-[0-9]{{5}}-of-[0-9]{{5}})?\.safetensors)")
 _CHUNK_BYTES = 1 << 20
 _REMEDY = "Use another checkpoint or model, or save it again."
 # What zipfile raises for a damaged or hostile file.
@@ -58,25 +60,26 @@ class Archive:
 def write_archive(path: Path, archive: Archive) -> None:
     """Write the file atomically: an error leaves the previous file, if any, unchanged.
 
-    Equal archives give equal bytes. Arrays are streamed; only one that is not contiguous is copied first.
+    Equal archives give equal bytes. One shard of arrays at a time is encoded in memory.
     """
     try:
-        members = dict(sorted(_encode_members(archive).items()))
+        members = dict(sorted(_plan_members(archive).items()))
         # Written last, with the digests; encoded here already, so that a flaw is found before anything is written.
         _encode_manifest(archive.about, dict.fromkeys(members, "0" * 64))
         with atomic_write(path) as file, zipfile.ZipFile(file, "w") as zipped:
-            digests = {name: _write_member(zipped, name, *member) for name, member in members.items()}
-            manifest = _encode_manifest(archive.about, digests)
-            _write_member(zipped, _MANIFEST, len(manifest), [manifest])
+            digests = {name: _write_member(zipped, name, member) for name, member in members.items()}
+            _write_member(zipped, _MANIFEST, _encode_manifest(archive.about, digests))
     except ArchiveError as error:
         raise ArchiveError(f"{path}: not written: {error}") from None
 
 
 def archive_size(archive: Archive) -> int:
-    """The bytes that the members of its file take; ArchiveError where the file cannot be written."""
-    members = _encode_members(archive)
-    manifest = _encode_manifest(archive.about, dict.fromkeys(members, "0" * 64))
-    return len(manifest) + sum(size for size, _ in members.values())
+    """The bytes of JSON and arrays in its file; ArchiveError where the file cannot be written."""
+    members = _plan_members(archive)
+    size = len(_encode_manifest(archive.about, dict.fromkeys(members, "0" * 64)))
+    for member in members.values():
+        size += len(member) if isinstance(member, bytes) else sum(array.nbytes for array in member.values())
+    return size
 
 
 def read_archive(path: Path, *, only: Collection[str] | None = None) -> Archive:
@@ -85,23 +88,23 @@ def read_archive(path: Path, *, only: Collection[str] | None = None) -> Archive:
     With `only`, just these documents and groups of tensors are returned; a name that the file lacks is ignored. Members
     may then inflate to little more than the weights of a network do.
     """
-    documents, tensors = {}, {}
+    documents: dict[str, Any] = {}
+    tensors: dict[str, dict[str, NDArray[Any]]] = {}
     with _opened(path) as zipped:
         about, digests = _read_manifest(zipped)
         if only is not None:
             _check_inflation(zipped.infolist())
         for name, digest in sorted(digests.items()):
-            stem, _, kind = name.partition(".")
-            with zipped.open(name) as file:
-                member = _MemberReader(file, zipped.getinfo(name))
-                if only is not None and stem not in only:
-                    pass  # verified below
-                elif kind == "json":
-                    documents[stem] = from_json(member.read(), name)
-                else:
-                    tensors[stem] = read_tensors(member.fill, member.remaining, name)
-                member.verify(digest)
-    return Archive(about, documents, tensors)
+            stem = _stem(name)
+            if only is not None and stem not in only:
+                _read_member(zipped, name, digest, is_kept=False)
+            elif name.endswith(".json"):
+                documents[stem] = from_json(_read_member(zipped, name, digest), name)
+            else:
+                with zipped.open(name) as file:
+                    check_header(file.read(8), zipped.getinfo(name).file_size, name)
+                add_shard(tensors.setdefault(stem, {}), _read_member(zipped, name, digest), name)
+    return Archive(about, documents, {stem: dict(sorted(group.items())) for stem, group in tensors.items()})
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -113,27 +116,32 @@ def read_about(path: Path) -> dict[str, Any]:
 def tensors_digest(tensors: Tensors) -> str:
     """SHA-256 over names, dtypes, shapes and values; independent of order, memory layout and machine.
 
-    It equals the digest that a file's manifest holds for this group of tensors.
+    It equals the digest that a file's manifest holds for this group of tensors, where that is one shard.
     """
     sha = hashlib.sha256()
-    for chunk in encode_tensors(tensors, "tensors")[1]:
-        sha.update(chunk)
+    for shard in cut_into_shards(tensors, "tensors"):
+        sha.update(encode_shard(shard, "tensors"))
     return sha.hexdigest()
+
+
+def _stem(name: str) -> str:
+    """The name of a member's document or group."""
+    return re.split("[-.]", name)[0]
 
 
 # --- writing ---
 
 
-def _encode_members(archive: Archive) -> dict[str, tuple[int, Iterable[bytes | memoryview]]]:
-    """Size and content of every member but the manifest."""
+def _plan_members(archive: Archive) -> dict[str, bytes | Tensors]:
+    """Every member but the manifest: the text of a document, or the arrays of a shard."""
     texts = {f"{stem}.json": to_json(data, f"{stem}.json") for stem, data in archive.documents.items()}
-    members: dict[str, tuple[int, Iterable[bytes | memoryview]]]
-    members = {name: (len(text), [text]) for name, text in texts.items()}
+    members: dict[str, bytes | Tensors] = {**texts}
     for stem, tensors in archive.tensors.items():
-        members[f"{stem}.safetensors"] = encode_tensors(tensors, f"{stem}.safetensors")
-    for name in members:
-        if not _NAME.fullmatch(name) or name == _MANIFEST:
-            raise ArchiveError(f"a member cannot be called {name!a:.80}. Use a-z, 0-9 and _, not 'manifest'.")
+        shards = cut_into_shards(tensors, f"{stem}.safetensors")
+        members |= zip(shard_names(stem, len(shards)), shards, strict=True)
+    for stem in [*archive.documents, *archive.tensors]:
+        if not _STEM.fullmatch(stem) or stem == _stem(_MANIFEST):
+            raise ArchiveError(f"a member cannot be called {stem!a:.80}. Use a-z, 0-9 and _, not 'manifest'.")
     _check_limit("members", 1 + len(members), MAX_MEMBERS, "Store fewer.")
     _check_limit("bytes of documents", sum(map(len, texts.values())), MAX_DOCUMENTS_BYTES, "Use tensors.")
     return members
@@ -153,17 +161,13 @@ def _check_limit(what: str, got: int, limit: int, remedy: str) -> None:
         raise ArchiveError(f"{what}: {got}, more than the limit of {limit}. {remedy}")
 
 
-def _write_member(zipped: zipfile.ZipFile, name: str, size: int, chunks: Iterable[bytes | memoryview]) -> str:
+def _write_member(zipped: zipfile.ZipFile, name: str, member: bytes | Tensors) -> str:
     """Write one member without compression and return its SHA-256."""
+    content = member if isinstance(member, bytes) else encode_shard(member, name)
     info = zipfile.ZipInfo(name)  # dated 1980-01-01
     info.create_system = 3  # the same on every system
-    info.file_size = size  # tells zipfile whether the member needs ZIP64
-    sha = hashlib.sha256()
-    with zipped.open(info, "w") as member:
-        for chunk in chunks:
-            member.write(chunk)
-            sha.update(chunk)
-    return sha.hexdigest()
+    zipped.writestr(info, content)
+    return hashlib.sha256(content).hexdigest()
 
 
 # --- reading ---
@@ -215,6 +219,9 @@ def _check_members(infos: list[zipfile.ZipInfo], file_size: int) -> None:
     sizes = {info.filename: info.file_size for info in infos}
     if _MANIFEST not in sizes or len(sizes) != len(infos) or len(sizes) > MAX_MEMBERS:
         raise ArchiveError(f"must hold {_MANIFEST} and up to {MAX_MEMBERS} members, each once; got {[*sizes]!a:.80}.")
+    for stem, group in groupby(sorted(name for name in sizes if name.endswith(".safetensors")), _stem):
+        if (names := list(group)) != shard_names(stem, len(names)):
+            raise ArchiveError(f"lacks a shard of {stem}, or holds one too many: got {names!a:.80}.")
     documents_size = sum(size for name, size in sizes.items() if name.endswith(".json") and name != _MANIFEST)
     if sizes[_MANIFEST] > MAX_MANIFEST_BYTES or documents_size > MAX_DOCUMENTS_BYTES:
         raise ArchiveError("holds more JSON than a model or checkpoint does.")
@@ -240,8 +247,7 @@ def _check_inflation(infos: list[zipfile.ZipInfo]) -> None:
 
 def _read_manifest(zipped: zipfile.ZipFile) -> tuple[dict[str, Any], dict[str, str]]:
     """The file's `about`, and the digest of every other member."""
-    with zipped.open(_MANIFEST) as file:
-        manifest = from_json(_MemberReader(file, zipped.getinfo(_MANIFEST)).read(), _MANIFEST)
+    manifest = from_json(_read_member(zipped, _MANIFEST, None), _MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise ArchiveError(f"its {_MANIFEST} is not that of a model or checkpoint.")
     version = manifest.get("format_version")
@@ -255,32 +261,18 @@ def _read_manifest(zipped: zipfile.ZipFile) -> tuple[dict[str, Any], dict[str, s
     return about, digests
 
 
-class _MemberReader:
-    """Reads one member from start to end and hashes what it reads."""
+def _read_member(zipped: zipfile.ZipFile, name: str, digest: object, *, is_kept: bool = True) -> bytes:
+    """The member, or nothing unless `is_kept`; its digest is compared unless it is the manifest, which has none.
 
-    def __init__(self, file: IO[bytes], info: zipfile.ZipInfo) -> None:
-        self.remaining = info.file_size
-        self._file, self._name = file, info.filename
-        self._sha = hashlib.sha256()
-
-    def read(self) -> bytes:
-        """All the bytes that are left; never more than the member claims, though a bomb may hold more."""
-        content = bytearray(self.remaining)
-        self.fill(memoryview(content))
-        return bytes(content)
-
-    def fill(self, buffer: memoryview) -> None:
-        """Fill the flat buffer with the next bytes."""
-        for start in range(0, len(buffer), _CHUNK_BYTES):
-            chunk = buffer[start : start + _CHUNK_BYTES]
-            if self._file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]  # IO does not declare it
-                raise ArchiveError(f"{self._name} is shorter than it claims: damaged or forged.")
-            self._sha.update(chunk)
-        self.remaining -= len(buffer)
-
-    def verify(self, digest: object) -> None:
-        """Read the rest and compare with the manifest's digest; zipfile compares its own checksum by itself."""
-        while self.remaining:
-            self.fill(memoryview(bytearray(min(self.remaining, _CHUNK_BYTES))))
-        if self._sha.hexdigest() != digest:
-            raise ArchiveError(f"{self._name} does not match its digest: it is damaged.")
+    Read in chunks, so that memory is taken for real bytes only. zipfile stops at the size that the member claims, and
+    compares its own checksum.
+    """
+    chunks, sha = [], hashlib.sha256()
+    with zipped.open(name) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            sha.update(chunk)
+            if is_kept:
+                chunks.append(chunk)
+    if name != _MANIFEST and sha.hexdigest() != digest:
+        raise ArchiveError(f"{name} does not match its digest: it is damaged.")
+    return b"".join(chunks)

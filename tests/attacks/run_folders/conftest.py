@@ -1,0 +1,51 @@
+"""Fixtures of the attacks on run folders: an empty folder, commands, and a run that was stopped."""
+
+import sys
+
+import pytest
+
+from attacks.run_folders.attacked_runs import RUN, PoisonEnv, write_recipe
+from hotlap.cli.main import main
+from hotlap.training.callbacks.checkpointing import CheckpointingCallback
+from hotlap.training.checkpoint import CheckpointManager
+from tiny_runs import skip_evaluation
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Every command runs in an empty folder, with a harmless environment and without evaluations."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(PoisonEnv, "poison", None)
+    monkeypatch.setattr(PoisonEnv, "steps", 0)
+    skip_evaluation(monkeypatch)
+    monkeypatch.setattr("hotlap.cli.run_summary.print_laps", lambda *_: None)
+    return tmp_path
+
+
+@pytest.fixture
+def hotlap(monkeypatch, capsys):
+    """Runs a command in this process; returns its exit code and the lines on stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["hotlap", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return int(stop.value.code or 0), capsys.readouterr().err.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def stopped(hotlap, monkeypatch):
+    """A run stopped at step 60, with checkpoints at 40 and 60."""
+    on_step = CheckpointingCallback._on_step
+
+    def stopping(self):
+        self.is_stop_requested |= self.num_timesteps == 60
+        return on_step(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckpointingCallback, "_on_step", stopping)
+        code, _ = hotlap("train", "--recipe", write_recipe())
+    assert (code, CheckpointManager(RUN).steps()) == (130, [40, 60])
+    return RUN
