@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).resolve().parents[2] / "benchmarks" / "gpu.py"
+PROGRAM = Path(__file__).resolve().parents[1] / "benchmarks" / "gpu.py"
 
 
 @pytest.fixture
