@@ -1,4 +1,4 @@
-"""The racer's recipe for a minute: returns and completed laps rise, lap times fall, and the files show it."""
+"""The racer's recipe for minutes: returns and completed laps rise, lap times fall, and the files show it."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hotlap.training.recipe import resolve_config
 from hotlap.training.run_files.metrics_document import TrainingMetrics
 from tiny_runs import folder_at, train
 
-STEPS = 2_000_000
+STEPS = 8_000_000
 
 
 def first_and_last_fifth(values):
