@@ -39,7 +39,7 @@ class SweepGroup(TyperGroup):
 sweep_app = typer.Typer(
     cls=SweepGroup,
     no_args_is_help=True,
-    help="Many runs from one file: `hotlap sweep FILE.toml` searches settings over seeds, on this machine or a Ray cluster.",
+    help="Many runs from one file: `hotlap sweep FILE.toml` runs settings over seeds, here or on a Ray cluster.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep under results/sweeps, or its folder.")]
@@ -131,9 +131,7 @@ def _run(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> None:
     quiet = options.quiet
     with lock_folder(folder):
         study = SweepStudy(folder.journal, folder.name, sweep, is_writer=True)
-        scheduler = Scheduler(
-            sweep, study, folder, options.allowed, on_event=lambda line: print_status(line, quiet)
-        )
+        scheduler = Scheduler(sweep, study, folder, options.allowed, on_event=lambda line: print_status(line, quiet))
         if scheduler.is_finished:
             print_status(f"{folder.path}: is finished.", quiet)
             is_finished = True
@@ -201,7 +199,9 @@ def _stop_signals(quiet: bool) -> Iterator[Any]:
 @sweep_app.command()
 def status(
     name: Name,
-    watch: Annotated[bool, typer.Option("--watch", help="Show the table again and again until it is finished.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the table again and again until it is finished.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a sweep's trials: state, step, settings and value. It may be running.
@@ -220,7 +220,7 @@ def status(
         time.sleep(WATCH_INTERVAL_S)
         found = _read(folder)
         if sys.stdout.isatty():
-            typer.clear()
+            print("\x1b[2J\x1b[H", end="")
         _print_table(found)
 
 

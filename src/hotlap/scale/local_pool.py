@@ -8,11 +8,12 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, cast
 
 import msgspec
 
 from hotlap.errors import TrainingError
-from hotlap.scale.run_task import RunReport, RunTask
+from hotlap.scale.run_messages import RunReport, RunTask
 from hotlap.scale.worker import READY, STOP
 from hotlap.sim.batch_cpu import default_threads
 
@@ -36,6 +37,8 @@ class _Worker:
                 env=environ,
                 start_new_session=True,  # Ctrl-C is for the sweep, which asks its workers to save
             )
+        self._stdin = cast(IO[bytes], self.process.stdin)
+        self._stdout = cast(IO[bytes], self.process.stdout)
         self.log = log
         self.task: RunTask | None = None
         self.is_ready = False
@@ -43,16 +46,18 @@ class _Worker:
         threading.Thread(target=self._read, name=f"reports of {self.process.pid}", daemon=True).start()
 
     def send(self, line: bytes) -> None:
-        assert self.process.stdin is not None
         with suppress(OSError):  # it has died; its end is reported by `_read`
-            self.process.stdin.write(line + b"\n")
-            self.process.stdin.flush()
+            self._stdin.write(line + b"\n")
+            self._stdin.flush()
+
+    def close_stdin(self) -> None:
+        """Tell it to end."""
+        with suppress(OSError):
+            self._stdin.close()
 
     def end(self) -> None:
         """Close its stdin, which ends it; kill it if that does not."""
-        assert self.process.stdin is not None
-        with suppress(OSError):
-            self.process.stdin.close()
+        self.close_stdin()
         try:
             self.process.wait(END_WAIT_S)
         except subprocess.TimeoutExpired:
@@ -60,8 +65,7 @@ class _Worker:
             self.process.wait()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self._stdout:
             self._messages.put((self, line))
         self._messages.put((self, None))
 
@@ -111,9 +115,7 @@ class LocalPool:
     def close(self) -> None:
         """End the workers, whatever they do."""
         for worker in self._workers:
-            with suppress(OSError):
-                assert worker.process.stdin is not None
-                worker.process.stdin.close()
+            worker.close_stdin()
         for worker in self._workers:
             worker.end()
 

@@ -1,12 +1,9 @@
-"""One run of a sweep, as any process can execute it: train in its folder from its newest checkpoint, to a rung or to
-the end. Tasks and reports are plain data, so that they travel as JSON.
-"""
+"""One run of a sweep, as any process can execute it: train from the newest checkpoint, to a rung or to the end."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 
@@ -14,6 +11,7 @@ from hotlap.config import build, snake_case
 from hotlap.envs.gym_registry import import_allowed
 from hotlap.errors import HotlapError, TrainingError, one_line
 from hotlap.scale.objectives import Objective
+from hotlap.scale.run_messages import RunReport, RunTask
 from hotlap.training.checkpoint import Checkpoint
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_config import RunConfig, load_config
@@ -25,34 +23,6 @@ from hotlap.training.trainer import Trainer
 LOCK_WAIT_S = 60.0  # a killed sweep's processes end soon, but not at once
 LOCK_RETRY_S = 0.1
 MAX_ERROR = 500  # characters of an error that are kept
-
-
-class RunTask(msgspec.Struct, frozen=True):
-    """A run to start or to resume. `objectives` are pairs of name and direction."""
-
-    trial: int
-    seed: int
-    folder: str
-    config: dict[str, Any]
-    objectives: tuple[tuple[str, Literal["minimize", "maximize"]], ...]
-    rung: int | None = None  # steps after which the run pauses; None trains to the end
-    allow_import: tuple[str, ...] = ()
-
-
-class RunReport(msgspec.Struct, frozen=True):
-    """How a task ended.
-
-    `finished`: `values` has the objectives. `paused`: at the rung. `stopped`: saved, because it was asked to stop.
-    `failed`: `error` says why. `lost`: the process or its machine died.
-    """
-
-    kind: Literal["finished", "paused", "stopped", "failed", "lost"]
-    values: tuple[float | None, ...] = ()
-    rung_value: float | None = None
-    has_rung: bool = False
-    step: int = 0
-    elapsed_s: float = 0.0
-    error: str = ""
 
 
 class _RungWriter(RunWriter):
@@ -124,7 +94,7 @@ def _write_or_check_config(folder: RunFolder, config: RunConfig) -> None:
         folder.write_config(config)
     elif load_config(folder.config) != config:
         raise TrainingError(
-            f"{folder.path}: its {folder.config.name} is not this trial's. Restore it, or delete the folder to train anew."
+            f"{folder.path}: its {folder.config.name} is not this trial's. Restore it, or delete the folder."
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from hotlap.errors import HotlapError
 from hotlap.scale.objectives import Objective
-from hotlap.scale.run_task import RunReport, RunTask
+from hotlap.scale.run_messages import RunReport, RunTask
 from hotlap.scale.study import SweepStudy, TrialRecord
 from hotlap.scale.sweep_file import Sweep
 from hotlap.scale.sweep_folder import SweepFolder
@@ -143,12 +143,11 @@ class Scheduler:
             changed = False
             for number in list(self._open):
                 trial = self._study.trials[number]
-                rung = self._rung_of(trial)
-                if rung is not None:
-                    changed |= self._decide(trial, rung)
-                elif all(seed in trial.seed_values for seed in self._sweep.seeds):
+                if all(seed in trial.seed_values for seed in self._sweep.seeds):
                     self._complete(trial)
                     changed = True
+                elif (rung := self._rung_of(trial)) is not None:
+                    changed |= self._decide(trial, rung)
 
     def _decide(self, trial: TrialRecord, rung: int) -> bool:
         """Prune a trial that has reached its rung and is not among the best there; whether it was decided."""

@@ -23,7 +23,7 @@ Params = Mapping[str, Any]  # dotted key to value
 
 @dataclass(frozen=True)
 class RangeParameter:
-    """A number from `low` to `high`, both included, uniform or log-uniform; `step` limits it to multiples from `low`."""
+    """A number from `low` to `high`, both included, uniform or log-uniform; with a `step`, low plus multiples of it."""
 
     key: str
     low: float

@@ -81,7 +81,9 @@ class SweepStatus:
         """The best trial, or the given one, and its configuration with the first seed."""
         if number is not None:
             if not 0 <= number < len(self.trials):
-                raise TrainingError(f"trial {number}: {self.folder.name} has trials 0 to {len(self.trials) - 1} so far.")
+                raise TrainingError(
+                    f"trial {number}: {self.folder.name} has trials 0 to {len(self.trials) - 1} so far."
+                )
             trial = self.trials[number]
         elif self.best:
             trial = self.best[0]

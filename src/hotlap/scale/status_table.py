@@ -42,7 +42,9 @@ def trial_table(status: SweepStatus, trials: Sequence[TrialRecord]) -> Table:
     heads = ["trial", "state", "step", *keys, *(objective.name for objective in status.sweep.objectives)]
     rows = []
     for trial in trials:
-        values = [_number(value) for value in trial.values] if trial.values else [MISSING] * len(status.sweep.objectives)
+        values = (
+            [_number(value) for value in trial.values] if trial.values else [MISSING] * len(status.sweep.objectives)
+        )
         step = MISSING if trial.state == "failed" else f"{min(status.steps_of(trial)):,}"
         rows.append([str(trial.number), trial.state, step, *(_setting(trial.params[key]) for key in keys), *values])
     return Table(heads, rows)

@@ -22,7 +22,6 @@ from hotlap.scale.sweep_file import Sweep
 
 if TYPE_CHECKING:
     import optuna
-    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
 TrialStateName = Literal["running", "complete", "pruned", "failed"]
@@ -90,7 +89,8 @@ class SweepStudy:
         journal = self._optuna.storages.journal
         try:
             backend = journal.JournalFileBackend(str(self._path), lock_obj=_NoLock())
-            return self._optuna.storages.JournalStorage(backend)
+            storage: optuna.storages.JournalStorage = self._optuna.storages.JournalStorage(backend)
+            return storage
         except (ValueError, KeyError, TypeError, AssertionError) as error:
             raise ModelError(
                 f"{self._path}: is not a readable journal ({type(error).__name__}: {one_line(error)}). "
@@ -146,7 +146,7 @@ class SweepStudy:
     # --- readings ---
 
     def importances(self) -> dict[str, float]:
-        """How much of the first objective each parameter explains, summing to 1; empty where there is too little data."""
+        """How much of the first objective each parameter explains, summing to 1; empty with too little data."""
         complete = [trial for trial in self.trials if trial.state == "complete"]
         varied = [key for key in self._distributions if len({repr(trial.params[key]) for trial in complete}) > 1]
         if len(complete) < 4 or not varied:
@@ -164,7 +164,8 @@ class SweepStudy:
 
     @property
     def _open(self) -> "optuna.Study":
-        assert self._study is not None
+        if self._study is None:
+            raise ModelError(f"{self._path}: has no study yet.")
         return self._study
 
     def _trial_id(self, number: int) -> int:
@@ -267,7 +268,8 @@ def _drop_partial_line(path: Path) -> None:
         raise OutputFileError(f"{path}: cannot be opened ({error.strerror or error}). Check the folder.") from None
 
 
-def _distribution(optuna: Any, parameter: Parameter) -> "BaseDistribution":
+def _distribution(optuna: Any, parameter: Parameter) -> Any:
+    """The parameter as one of Optuna's distributions."""
     kinds = optuna.distributions
     if isinstance(parameter, ChoiceParameter):
         return kinds.CategoricalDistribution(tuple(_to_stored(parameter, choice) for choice in parameter.choices))

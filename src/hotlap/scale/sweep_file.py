@@ -110,7 +110,9 @@ def load_sweep(path: Path, resolved: Sequence[RunConfig] | None = None) -> Sweep
     if resolved is None:
         resolved = _resolve_recipes(names, {**dict(_flatten(overrides)), "steps": keys.steps}, where)
     elif len(resolved) != len(names):
-        raise ConfigError(f"{where}: names {len(names)} recipes, but {len(resolved)} are beside it. Restore the folder.")
+        raise ConfigError(
+            f"{where}: names {len(names)} recipes, but {len(resolved)} are beside it. Restore the folder."
+        )
     bases = {name or "settings": config for name, config in zip(names, resolved, strict=True)}
     try:
         return _check(_assemble(keys, space, bases))

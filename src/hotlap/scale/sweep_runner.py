@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hotlap.errors import TrainingError
-from hotlap.scale.run_task import RunReport, RunTask
+from hotlap.scale.run_messages import RunReport, RunTask
 from hotlap.scale.scheduler import Scheduler
 
 POLL_S = 0.5  # how soon a request to stop is noticed
@@ -44,9 +44,14 @@ def run_sweep(scheduler: Scheduler, pool: Pool, is_stop_requested: Callable[[], 
         if not pool.num_running:
             if is_stopping:
                 break
-            if not scheduler.is_finished:
-                raise TrainingError("the sweep cannot continue: nothing runs and nothing can start. Please report this.")
+            _refuse_deadlock(scheduler)
             continue
         for task, report in pool.wait(POLL_S):
             scheduler.note(task, report)
     return scheduler.is_finished
+
+
+def _refuse_deadlock(scheduler: Scheduler) -> None:
+    """Nothing runs although trials are left: an error of the scheduler, which is better than waiting for ever."""
+    if not scheduler.is_finished:
+        raise TrainingError("the sweep cannot continue: nothing runs and nothing can start. Please report this.")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hotlap.scale.run_messages import RunTask
+
 if TYPE_CHECKING:
     from hotlap.training.trainer import Trainer
 
@@ -55,7 +57,7 @@ def main() -> None:
     reports = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     inbox = _Inbox()
-    from hotlap.scale.run_task import RunTask, execute  # takes seconds; a closed stdin ends the process meanwhile
+    from hotlap.scale.run_task import execute  # takes seconds; a closed stdin ends the process meanwhile
 
     decode = msgspec.json.Decoder(RunTask).decode
     reports.write(READY + b"\n")
