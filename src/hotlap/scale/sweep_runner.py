@@ -13,7 +13,9 @@ POLL_S = 0.5  # how soon a request to stop is noticed
 class Pool(Protocol):
     """Where tasks are executed: local processes, or a cluster."""
 
-    num_slots: int
+    @property
+    def num_slots(self) -> int:
+        """Tasks that may run at a time."""
 
     @property
     def num_running(self) -> int:
