@@ -43,19 +43,21 @@ def trial_table(status: SweepStatus, trials: Sequence[TrialRecord]) -> Table:
     rows = []
     for trial in trials:
         values = (
-            [_number(value) for value in trial.values] if trial.values else [MISSING] * len(status.sweep.objectives)
+            [show_number(value) for value in trial.values] if trial.values else [MISSING] * len(status.sweep.objectives)
         )
         step = MISSING if trial.state == "failed" else f"{min(status.steps_of(trial)):,}"
-        rows.append([str(trial.number), trial.state, step, *(_setting(trial.params[key]) for key in keys), *values])
+        rows.append([str(trial.number), trial.state, step, *(show_setting(trial.params[key]) for key in keys), *values])
     return Table(heads, rows)
 
 
-def _setting(value: object) -> str:
+def show_setting(value: object) -> str:
+    """A value of a setting."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _number(value: float) -> str:
-    return f"{value:.5g}" if math.isfinite(value) else MISSING
+def show_number(value: float | None) -> str:
+    """A figure; a dash where it does not exist."""
+    return f"{value:.5g}" if value is not None and math.isfinite(value) else MISSING
 
 
 def _sparkline(values: Sequence[float]) -> str:

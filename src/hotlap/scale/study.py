@@ -8,6 +8,7 @@ that ended before, not of a sampler's memory: a resumed sweep draws what an unin
 import itertools
 import json
 import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,11 +152,16 @@ class SweepStudy:
         varied = [key for key in self._distributions if len({repr(trial.params[key]) for trial in complete}) > 1]
         if len(complete) < 4 or not varied:
             return {}
-        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
+        sign = 1.0 if self._sweep.objectives[0].direction == "minimize" else -1.0  # it explains low values
         try:
-            found = self._optuna.importance.get_param_importances(
-                self._open, evaluator=evaluator, params=varied, target=lambda trial: trial.values[0]
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it repeats that it explains low values
+                found = self._optuna.importance.get_param_importances(
+                    self._open,
+                    evaluator=self._optuna.importance.PedAnovaImportanceEvaluator(),
+                    params=varied,
+                    target=lambda trial: sign * trial.values[0],
+                )
         except (ValueError, RuntimeError):  # e.g. all trials have the same value
             return {}
         return {key: float(value) for key, value in found.items() if np.isfinite(value)}
