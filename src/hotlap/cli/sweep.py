@@ -82,9 +82,10 @@ def run(
         if ray is None:
             check_environments(sweep)
         else:
-            from hotlap.scale.ray_pool import import_ray
+            from hotlap.scale.ray_pool import import_ray, refuse_unreachable
 
             import_ray()
+            refuse_unreachable(ray)
         folder = create_folder(file, name or default_name(file), sweep)
         _run(folder, sweep, _Options(workers, ray, allowed, quiet, as_json))
 

@@ -70,7 +70,7 @@ class RayPool:
         self._num_cpus = 1
 
     def _connect(self, address: str) -> None:
-        _refuse_unreachable(address)
+        refuse_unreachable(address)
         try:
             self._ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=False)
         # Ray raises errors of many kinds where it cannot connect.
@@ -164,7 +164,7 @@ def _execute_with_flag(
     return execute_remotely(content, marker_file, marker, fetch_packed, is_stop_requested)
 
 
-def _refuse_unreachable(address: str) -> None:
+def refuse_unreachable(address: str) -> None:
     """Fail at once where nobody listens; Ray itself would try for minutes."""
     if address == "auto":
         return
