@@ -1,6 +1,7 @@
 """A Ray cluster of several nodes on this machine, which nothing outside the machine can reach."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 # Read when ray is imported. With the second, Ray uses 127.0.0.1 and does not replace it by the machine's own address.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+# Other users of this machine cannot connect without it.
+os.environ["RAY_AUTH_MODE"] = "token"
+os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 LOOPBACK = "127.0.0.1"
 # With any other address, 127.0.0.2 included, Ray listens on every interface.

@@ -33,9 +33,14 @@ def test_a_node_removed_in_the_middle_of_a_sweep_leaves_the_same_sweep(cluster, 
     local = LocalPool(1, whole.logs)
     scheduler, _ = open_scheduler(sweep, whole)
     assert run_sweep(scheduler, local)
-    local.close()
 
     sweep, folder = make_sweep(tmp_path, "remote", **RUNS)
+    scheduler, _ = open_scheduler(sweep, folder)
+    local.start(scheduler.next_task())  # the sweep begins on the local pool and is resumed on the cluster
+    while local.num_running:
+        for task, report in local.wait(1.0):
+            scheduler.note(task, report)
+    local.close()
     events: list[str] = []
     scheduler, study = open_scheduler(sweep, folder, events)
     pool = RayPool(three.address, folder, is_carried=is_carried)
@@ -44,10 +49,10 @@ def test_a_node_removed_in_the_middle_of_a_sweep_leaves_the_same_sweep(cluster, 
 
     def remove_node():
         if is_carried:  # nothing appears here until a run ends: both nodes are in the middle of the next ones then
-            wait_until(lambda: any(folder.trials.glob("*/*_results.json")), 300)
+            wait_until(lambda: len(list(folder.trials.glob("*/*_results.json"))) > 1, 300)
             time.sleep(1.0)
         else:
-            wait_until(lambda: any(folder.trials.glob("*/checkpoint_1*.zip")), 300)
+            wait_until(lambda: any(folder.trials.glob("*-seed2/checkpoint_1*.zip")), 300)
         three.remove_node(workers[0], allow_graceful=False)
 
     remover = threading.Thread(target=remove_node)
