@@ -69,7 +69,7 @@ def run(
 ) -> None:
     """Run a sweep. Ctrl-C saves and stops; `hotlap sweep resume` continues, also after a crash.
 
-    Example: hotlap sweep learning-rate.toml --workers 2
+    Example: hotlap sweep run learning-rate.toml --workers 2, or without the word `run`
     """
     from hotlap.scale.study import import_optuna
     from hotlap.scale.sweep_file import check_environments, load_sweep, with_plain_env_ids
@@ -90,7 +90,7 @@ def run(
         _run(folder, sweep, _Options(workers, ray, allowed, quiet, as_json))
 
 
-@sweep_app.command()
+@sweep_app.command("resume")
 def resume(
     name: Name,
     workers: Workers = None,
@@ -197,7 +197,7 @@ def _stop_signals(quiet: bool) -> Iterator[Any]:
         restore()
 
 
-@sweep_app.command()
+@sweep_app.command("status")
 def status(
     name: Name,
     watch: Annotated[
@@ -225,7 +225,7 @@ def status(
         _print_table(found)
 
 
-@sweep_app.command()
+@sweep_app.command("best")
 def best(
     name: Name,
     trial: Annotated[int | None, typer.Option(help="Another trial than the best one.")] = None,
@@ -256,7 +256,7 @@ def best(
     print(f"train with it: hotlap train --recipe {path}")
 
 
-@sweep_app.command()
+@sweep_app.command("report")
 def report(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="One sweep, or several to compare.")],
     out: Annotated[
