@@ -74,31 +74,30 @@ class SweepStudy:
             _drop_partial_line(path)
         elif not path.is_file():
             return
-        storage = self._open_storage()
+        try:
+            self._open_study(name, is_writer)
+        # A journal is replayed by Optuna; one that is damaged or of another sweep can break it in many ways.
+        except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
+            raise ModelError(
+                f"{path}: is not a readable journal of this sweep ({type(error).__name__}: {one_line(error)}). "
+                "Restore it from a copy."
+            ) from None
+        except OSError as error:
+            raise OutputFileError(f"{path}: cannot be opened ({error.strerror}). Check the folder.") from None
+
+    def _open_study(self, name: str, is_writer: bool) -> None:
+        backend = self._optuna.storages.journal.JournalFileBackend(str(self._path), lock_obj=_NoLock())
+        storage = self._optuna.storages.JournalStorage(backend)
         studies = storage.get_all_studies()
         quiet = self._optuna.samplers.RandomSampler(seed=0)  # unused: `_draw` makes one for each trial
         if studies:
             self._study = self._optuna.load_study(study_name=studies[0].study_name, storage=storage, sampler=quiet)
             self.trials = [self._record(trial) for trial in self._study.get_trials(deepcopy=False)]
         elif is_writer:
-            directions = [objective.direction for objective in sweep.objectives]
+            directions = [objective.direction for objective in self._sweep.objectives]
             self._study = self._optuna.create_study(
                 storage=storage, study_name=name, directions=directions, sampler=quiet
             )
-
-    def _open_storage(self) -> "optuna.storages.JournalStorage":
-        journal = self._optuna.storages.journal
-        try:
-            backend = journal.JournalFileBackend(str(self._path), lock_obj=_NoLock())
-            storage: optuna.storages.JournalStorage = self._optuna.storages.JournalStorage(backend)
-            return storage
-        except (ValueError, KeyError, TypeError, AssertionError) as error:
-            raise ModelError(
-                f"{self._path}: is not a readable journal ({type(error).__name__}: {one_line(error)}). "
-                "Restore it from a copy."
-            ) from None
-        except OSError as error:
-            raise OutputFileError(f"{self._path}: cannot be opened ({error.strerror}). Check the folder.") from None
 
     # --- changes, each one line of the journal ---
 
