@@ -27,6 +27,12 @@ def pool(tmp_path_factory):
     pool.close()
 
 
+def has_resumed(run):
+    """Whether a later process kept what an earlier one had logged, which one that starts again drops."""
+    first, *later = sorted((run / "tensorboard").iterdir())
+    return bool(later) and first.stat().st_size > 0
+
+
 def run_on(pool, sweep, folder, events=None):
     scheduler, study = open_scheduler(sweep, folder, events)
     assert run_sweep(scheduler, pool)
@@ -62,6 +68,7 @@ def test_halving_pauses_runs_at_their_rung_and_resumes_the_best_ones_bit_for_bit
             alone = tmp_path / f"alone{trial.number}"
             Trainer(config, folder_at(alone, config)).run()
             assert_same_run(alone, folder.run_path(trial.number, 3), config)
+            assert has_resumed(folder.run_path(trial.number, 3))
         else:
             assert not (folder.run_path(trial.number, 3) / "ppo_seed3_results.json").exists()
 
@@ -104,6 +111,8 @@ def test_three_kills_of_processes_and_sweep_leave_the_same_sweep(pool, tmp_path)
     victim.close()
     study = run_on(pool, sweep, folder)
     assert study.trials[0].failures == {}
+    assert has_resumed(folder.run_path(0, 1))
+    assert has_resumed(folder.run_path(0, 2))
     assert_same_sweep(whole.path, folder.path)
 
 

@@ -24,7 +24,9 @@ def test_the_files_settings_override_the_recipe_and_the_trials_override_the_file
     assert config.racer.settings().episode.max_steps == 99
     assert config.racer.settings().episode.start == "random"  # the recipe's
     assert config.torch_threads == 1
-    assert sweep.config_of({}, 8).ppo.learning_rate == 5e-4  # applying settings changed nothing for other trials
+    other = sweep.config_of({}, 8)  # applying settings to one trial changed nothing for others
+    assert other.ppo.learning_rate == 5e-4
+    assert other.racer.settings().episode.max_steps != 99
 
 
 def test_recipes_and_tracks_are_searched_like_any_setting(tmp_path):
