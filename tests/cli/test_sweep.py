@@ -1,10 +1,14 @@
 """`hotlap sweep`: one small sweep from the file to the recipe, and its errors."""
 
 import json
+import signal
+import sys
+import time
 
 import pytest
 
 from hotlap.training.recipe import resolve_config
+from scale.killed_sweeps import start, wait_until
 from scale.tiny_sweeps import write_file
 
 
@@ -75,3 +79,24 @@ def test_bad_input_is_one_line_and_leaves_no_folder(place, refused):
     assert "cannot connect" in refused("sweep", "good.toml", "--ray", "127.0.0.1:9")
     names = {path.name for path in (place / "results").glob("sweeps/*")}
     assert names & {"bad", "lost", "missing", "a b", "good"} == set()
+
+
+def test_without_optuna_one_line_says_what_to_install(place, refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    write_file(place / "good.toml")
+    assert "pip install 'hotlap[scale]'" in refused("sweep", "good.toml")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ctrl_c_saves_the_runs_and_resume_finishes_them(place, hotlap):
+    write_file(place / "long.toml", space=None, seeds=[1], steps=6000, checkpoint={"interval": 0})
+    process = start("long.toml", "--workers", 1, cwd=place)
+    run = place / "results" / "sweeps" / "long" / "trials" / "0000-seed1"
+    wait_until(lambda: any(run.glob("tensorboard/*")), 120)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert len(list(run.glob("checkpoint_*.zip"))) == 1
+    answer = hotlap("sweep", "resume", "long", "--json")
+    assert (answer.code, answer.figures["finished"]) == (0, True)
