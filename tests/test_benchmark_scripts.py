@@ -1,6 +1,7 @@
-"""The scripts that make the README's tables and pictures, on synthetic runs."""
+"""The scripts that make the README's tables and pictures, on synthetic runs; the cost of sweeps; the sweep files."""
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import Mock
@@ -10,6 +11,7 @@ from PIL import Image
 
 from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.reports.plots import chart
+from hotlap.scale.sweep_file import load_sweep
 from reports.known_laps import known_comparison
 from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 
@@ -93,3 +95,25 @@ def test_no_run_or_one_without_an_episode_is_a_one_line_error(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert ["no run there" in line for line in lines] == [True, True, False]
     assert "no run has finished an episode yet" in lines[2]
+
+
+def test_the_cost_of_many_machines_from_figures_that_can_be_checked_by_hand(capsys):
+    script = load("scale_cost")
+    given = {"runs": 100, "run-s": 100, "slots": 2, "slowdown": 1, "price": 1}
+    given |= dict.fromkeys(("task-s", "scheduler-s", "start-s"), 0)
+    arguments = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+    assert script.main([*arguments, "--json"]) == 0
+    one, ten, hundred, _ = json.loads(capsys.readouterr().out)["estimates"]
+    assert (one["wall_s"], ten["wall_s"], hundred["wall_s"]) == (5000, 500, 100)  # 50 waves, 5, and one half empty
+    assert (ten["efficiency"], hundred["efficiency"]) == (1.0, 0.5)
+    assert hundred["cost"] == pytest.approx(100 * 100 / 3600)
+    assert script.main([*arguments, "--scheduler-s", "3"]) == 0
+    assert "| 1,000 | 0.08 h |" in capsys.readouterr().out  # 300 s: the scheduling process is the limit
+    assert script.main(["--runs", "0"]) == 2
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.sweep.toml")), ids=lambda path: path.name)
+def test_the_sweep_files_that_ship_are_valid(path):
+    sweep = load_sweep(path)
+    assert sweep.trials * len(sweep.seeds) >= 3
+    assert f"benchmarks/{path.name}" in path.read_text(encoding="utf-8")

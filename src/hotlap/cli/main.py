@@ -16,6 +16,7 @@ from hotlap.cli.evaluate import evaluate
 from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
 from hotlap.cli.report import report
+from hotlap.cli.sweep import sweep_app
 from hotlap.cli.tracks import tracks_app
 from hotlap.cli.train import resume, train
 from hotlap.errors import HotlapError
@@ -59,6 +60,7 @@ app.command()(bridge)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")
 app.add_typer(bench_app, name="bench")
+app.add_typer(sweep_app, name="sweep")
 
 
 def main() -> NoReturn:
