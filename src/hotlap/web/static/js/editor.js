@@ -1,0 +1,1 @@
+export class DrawView { constructor(app) { this.app = app; } async show() {} hide() {} }

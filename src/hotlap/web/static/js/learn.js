@@ -1,0 +1,1 @@
+export class LearnView { constructor(app) { this.app = app; } async show() {} hide() {} }
