@@ -33,7 +33,7 @@ def test_a_model_that_does_not_fit_is_refused(racer):
         {**model.weights, layer: model.weights[layer][:, :-1]},
         {**model.weights, layer: model.weights[layer].ravel()},
     ):
-        with pytest.raises(ModelError, match="do not fit|must be"):
+        with pytest.raises(ModelError, match=r"do not fit|must be"):
             pack_model(replace(model, weights=weights))
     with pytest.raises(ModelError, match="it cannot drive"):
         pack_model(replace(model, card=replace(model.card, environment="CartPole-v1")))

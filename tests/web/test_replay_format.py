@@ -42,7 +42,7 @@ def test_the_bytes_are_those_of_the_documentation():
     assert content[14:22].hex() == ROAD
     assert struct.unpack_from("<QIfH", content, 22) == (7, 302, 31.25, 2)
     # 300 ticks are two runs, as a run has at most 255; steer -127 is 129 modulo 256, throttle -255 is 1.
-    assert inflate(content) == bytes([255, 45, 2] + [0, 0, 129] + [255, 0, 1] + [0, 0, 255])
+    assert inflate(content) == bytes([255, 45, 2, 0, 0, 129, 255, 0, 1, 0, 0, 255])
 
 
 def test_exact_inputs_are_float32_columns():
@@ -125,7 +125,7 @@ def test_a_damaged_or_forged_replay_is_refused_in_one_line(content, words):
 
 @pytest.mark.parametrize("text", ["", "SExS MQ", "SExSMQ==", "SExSMQ+/", "é", "SExSM\n", "A" * 400_000])
 def test_text_that_is_not_base64url_is_refused(text):
-    with pytest.raises(ReplayError, match="^replay: "):
+    with pytest.raises(ReplayError, match=r"^replay: "):
         Replay.from_text(text)
 
 

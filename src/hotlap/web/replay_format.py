@@ -24,6 +24,7 @@ MAX_TEXT_CHARS = (MAX_REPLAY_BYTES * 4 + 2) // 3
 STEER_STEPS = 127
 PEDAL_STEPS = 255
 
+_SCALE = np.array([STEER_STEPS, PEDAL_STEPS, PEDAL_STEPS], np.float32)
 _HEAD = struct.Struct("<4sBBH6s8sQIfH")
 _START_ON_LINE = 0
 _MAX_RUN = 255
@@ -114,14 +115,14 @@ class Replay:
 
 def quantise(actions: Actions) -> Actions:
     """The nearest actions that a replay of a person holds: steer in steps of 1/127, pedals in steps of 1/255."""
-    steps = np.array([STEER_STEPS, PEDAL_STEPS, PEDAL_STEPS], np.float32)
     low = np.array([-1.0, 0.0, 0.0], np.float32)
-    return _from_steps(np.rint(np.clip(actions, low, np.float32(1.0)) * steps).astype(np.int16))
+    return _from_steps(np.rint(np.clip(actions, low, np.float32(1.0)) * _SCALE).astype(np.int16))
 
 
 def _from_steps(steps: NDArray[np.int16]) -> Actions:
     """Float32 actions of whole steps: one division each, correctly rounded."""
-    return steps.astype(np.float32) / np.array([STEER_STEPS, PEDAL_STEPS, PEDAL_STEPS], np.float32)
+    actions: Actions = np.divide(steps, _SCALE, dtype=np.float32)
+    return actions
 
 
 def _encode(actions: Actions, is_quantised: bool) -> bytes:
@@ -137,11 +138,12 @@ def _encode(actions: Actions, is_quantised: bool) -> bytes:
     rows = actions[starts]
     if not is_quantised:
         return lengths.tobytes() + np.ascontiguousarray(rows.T, "<f4").tobytes()
-    steps = np.rint(rows * np.array([STEER_STEPS, PEDAL_STEPS, PEDAL_STEPS], np.float32)).astype(np.int16)
+    steps = np.rint(rows * _SCALE).astype(np.int16)
     if (_from_steps(steps).view(np.int32) != rows.view(np.int32)).any():
         raise ReplayError("replay: its inputs are not quantised. Store them exactly.")
     differences = np.diff(steps, axis=0, prepend=np.zeros((1, 3), np.int16))
-    return lengths.tobytes() + (differences.T % 256).astype(np.uint8).tobytes()
+    columns: bytes = (differences.T % 256).astype(np.uint8).tobytes()
+    return lengths.tobytes() + columns
 
 
 def _inflate(compressed: bytes, limit: int) -> bytes:

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def _runs(actions: Actions) -> Iterator[tuple[int, int]]:
     bits = actions.view(np.int32)
     changes = np.flatnonzero((bits[1:] != bits[:-1]).any(axis=1)) + 1
     bounds = [0, *changes.tolist(), len(actions)]
-    for begin, end in zip(bounds, bounds[1:]):  # noqa: B905 (one shorter on purpose)
+    for begin, end in pairwise(bounds):
         for first in range(begin, end, MAX_REPEAT):
             yield first, min(MAX_REPEAT, end - first)
 
