@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bridge_process import BridgeProcess
+from play_process import PlayProcess
 
 if TYPE_CHECKING:
     from hotlap.optimal.lap import Plan
@@ -133,4 +134,11 @@ def bridge_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> I
     """A bridge in its own process, ready for clients; BRIDGE_PORT holds its port."""
     with BridgeProcess(tmp_path_factory.mktemp("bridge") / "log") as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("BRIDGE_PORT", str(server.port))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def web_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
+    """The page's server in its own process, with an empty home and results folder."""
+    with PlayProcess(tmp_path_factory.mktemp("play")) as server:
         yield server
