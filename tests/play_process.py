@@ -72,9 +72,7 @@ class PlayProcess:
         """Its output so far."""
         return self.log_path.read_text(encoding="utf-8")
 
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> Answer:
+    def ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
         """Send one request on its own connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60.0)
         try:

@@ -94,7 +94,17 @@ def test_a_body_must_be_json_of_a_known_length(web_server):
         assert web_server.ask("POST", path, good, {"Content-Type": kind}).status == 415
     as_json = {"Content-Type": "application/json"}
     assert web_server.ask("POST", path, good, as_json).status == 422
-    for body in (b"", b"{", b"[]", b"1", b'{"replay":1}', b'{"other":1}', b'{"replay":"x","more":1}', b"\xff", b"[" * 9000):
+    for body in (
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b'{"replay":1}',
+        b'{"other":1}',
+        b'{"replay":"x","more":1}',
+        b"\xff",
+        b"[" * 9000,
+    ):
         answer = web_server.ask("POST", path, body, as_json)
         assert answer.status == 400
         assert answer.error
