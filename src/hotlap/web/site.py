@@ -37,7 +37,8 @@ def write_site(folder: Path) -> int:
         found = page_file(name)
         assert found is not None, name
         num_bytes += _write(folder / "data" / name, found[0])
-    return num_bytes
+    # The page asks for the server's status; without this file the browser's console would show an error.
+    return num_bytes + _write(folder / "api" / "status", b'{"server": null}\n')
 
 
 def _write(path: Path, content: bytes) -> int:

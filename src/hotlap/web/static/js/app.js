@@ -23,11 +23,11 @@ const DEFAULT_TRACK = 'track-01';
 
 class App {
   constructor(engine, server) {
-    Object.assign(this, { engine, server, view: null, track: null, drivers: [], trackList: [], message: '', pace: 1 });
+    Object.assign(this, { engine, server, view: null, track: null, drivers: [], trackList: [], message: '', pace: 1, further: new Map() });
     this.canvas = find('#canvas');
     this.hud = new Hud(find('#hud'));
     this.stage = new Stage(engine, this.canvas, find('#minimap'));
-    this.controls = new Controls();
+    this.controls = new Controls(engine.description.car);
     this.sound = new Sound();
     this.views = { watch: new WatchView(this), race: new RaceView(this), learn: new LearnView(this), draw: new DrawView(this), board: new BoardView(this) };
     this.picker = new TrackPicker(this);
@@ -167,7 +167,7 @@ class App {
     find('#overlay').replaceChildren();
     if (track !== this.track) {
       this.setTrack(track);
-      this.drivers = await this.server.drivers(track.id).catch(() => []);
+      await this.refreshDrivers();
       if (number !== this.routes) return;
     }
     let replay = pending.replay || null;
@@ -190,12 +190,21 @@ class App {
   }
 
   async refreshDrivers() {
-    this.drivers = await this.server.drivers(this.track.id).catch(() => this.drivers);
+    const { track } = this;
+    const found = await this.server.drivers(track.id).catch(() => this.drivers);
+    if (track === this.track) this.drivers = [...(this.further.get(track.id) || []), ...found];
+  }
+
+  /** A driver that no list has: an AI as it was at one moment of its training. */
+  addDriver(driver) {
+    const others = (this.further.get(this.track.id) || []).filter((one) => one.id !== driver.id);
+    this.further.set(this.track.id, [driver, ...others]);
+    this.drivers = [driver, ...this.drivers.filter((one) => one.id !== driver.id)];
   }
 
   frame() {
     const { stage } = this;
-    stage.isShown = this.view !== 'board';
+    stage.isShown = this.view !== 'board' && !(this.view === 'draw' && !this.views.draw.hasRoad);
     const car = stage.cars[stage.focus];
     this.hud.dash.hidden = !car;
     if (!car || !stage.world) return;

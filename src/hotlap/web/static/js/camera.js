@@ -3,7 +3,9 @@
 const LEVELS_PER_DOUBLING = 4;
 const MIN_SCALE = 0.1;
 const MAX_SCALE = 40;
-const FOLLOW_SPAN_M = 150; // of the shorter side
+const FOLLOW_SPAN_M = 118; // of the shorter side
+const LOOK_AHEAD_S = 0.8;
+const LOOK_AHEAD_SHARE = 0.27; // of the picture, at most
 
 export const levelScale = (level) => 2 ** (level / LEVELS_PER_DOUBLING);
 export const nearestLevel = (scale) => Math.round(Math.log2(scale) * LEVELS_PER_DOUBLING);
@@ -18,6 +20,12 @@ export class Camera {
     this.width = width;
     this.height = height;
     this.isPlaced = false;
+  }
+
+  /** Stay at a place with a number of metres across the shorter side. */
+  fix(x, y, spanM) {
+    this.mode = 'fixed';
+    Object.assign(this, { x, y, scale: levelScale(nearestLevel(Math.min(this.width, this.height) / spanM)) });
   }
 
   /** Show the whole track, or follow; a new mode begins with its own zoom. */
@@ -46,14 +54,15 @@ export class Camera {
 
   /** Move towards the target; `target` has x, y and velocity vx, vy (m/s), or is null. */
   update(track, target, seconds) {
+    if (this.mode === 'fixed') return;
     const level = this.wantedLevel(track);
     const wanted = levelScale(level);
     let [x, y] = [this.x, this.y];
     if (this.mode === 'follow' && target) {
       // Look ahead in the direction of travel, so that more of the road to come is seen.
-      const ahead = 0.55;
-      x = target.x + ahead * target.vx;
-      y = target.y + ahead * target.vy;
+      const clip = (metres, side) => Math.max(-LOOK_AHEAD_SHARE * side, Math.min(LOOK_AHEAD_SHARE * side, metres * wanted)) / wanted;
+      x = target.x + clip(LOOK_AHEAD_S * target.vx, this.width);
+      y = target.y + clip(LOOK_AHEAD_S * target.vy, this.height);
     } else if (this.mode !== 'follow') {
       x = (track.box.x0 + track.box.x1) / 2;
       y = (track.box.y0 + track.box.y1) / 2;

@@ -5,33 +5,81 @@ import { quantise } from './replay.js';
 const KEYS = {
   ArrowLeft: 'left', KeyA: 'left', ArrowRight: 'right', KeyD: 'right', ArrowUp: 'gas', KeyW: 'gas', ArrowDown: 'brake', KeyS: 'brake', Space: 'brake',
 };
-// Per second. A key is all or nothing; the wheel and the pedals move as a quick person moves them.
-const STEER_RATE = 3.2;
-const CENTRE_RATE = 5.5;
-const COUNTER_RATE = 7.0;
-const GAS_RATE = 5.0;
-const BRAKE_RATE = 7.0;
-const RELEASE_RATE = 10.0;
-// More lock than this only scrubs the front tyres, more brake locks the wheels; a slide may be caught with all of it.
-const KEY_LOCK = 0.72;
-const KEY_BRAKE = 0.70;
-const SLOW_MPS = 9;
-const SLIDE_RAD = 0.10;
 const DEAD_ZONE = 0.08;
+
+// How keys become analogue controls. A key is all or nothing; these are rates per second.
+const WHEEL_RATE = 5.0;
+const CENTRE_RATE = 8.0;
+const GAS_RATE = 5.0;
+const BRAKE_RATE = 8.0;
+const RELEASE_RATE = 10.0;
+// A held key asks for a bend at this share of the grip, and steers as much as that takes; no key asks for none. So the
+// same key is right at every speed, and letting go of it straightens the car.
+const GRIP_SHARE = 0.84;
+const GRAVITY_MPS2 = 9.81;
+const UNDERSTEER_RAD = 0.03; // the front slides more than the rear
+const YAW_GAIN_S = 0.18;
+const SLOW_MPS = 4; // below, a key simply turns the wheel
+const SLOW_LOCK = 0.8;
+const KEY_BRAKE = 0.62; // more would lock the wheels on a straight,
+const CORNER_BRAKE = 0.37; // and less than this in a corner would not
+const REAR_SLIP_RAD = 0.08; // from here on the gas gives way, and the wheels are turned into the slide
+const REAR_GAIN = 8;
+const SLIDE_GAIN = 1.4;
 
 const towards = (value, target, step) => (value < target ? Math.min(target, value + step) : Math.max(target, value - step));
 
-export class Controls {
-  constructor() {
-    this.held = new Set();
+/** Smooths keys into steering and pedals, with what a driver feels of the car. */
+export class KeySmoother {
+  /** `car` are the car's parameters in sim.json. */
+  constructor(car) {
+    this.car = car;
     this.reset();
+  }
+
+  reset() {
+    Object.assign(this, { turn: 0, steer: 0, throttle: 0, brake: 0 });
+  }
+
+  /** `keys`: turn (-1 left to 1 right), gas, brake; `motion`: forward, left (m/s), yawRate (rad/s). */
+  update(keys, motion, seconds) {
+    const { car } = this;
+    const { forward, left, yawRate } = motion;
+    const speed = Math.hypot(forward, left);
+    const isLess = Math.abs(keys.turn) < Math.abs(this.turn) || keys.turn * this.turn < 0;
+    this.turn = towards(this.turn, keys.turn, (isLess ? CENTRE_RATE : WHEEL_RATE) * seconds);
+    const isRolling = forward > SLOW_MPS;
+    const rear = isRolling ? Math.atan2(left - car.rear_m * yawRate, forward) : 0;
+    // The wheels' angle at full lock, by which the simulator scales the steering input.
+    const lock = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) / (1 + speed * speed * car.per_steering_scale2);
+    const bend = (-this.turn * GRIP_SHARE * car.friction * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS); // yaw rate, left is positive
+    const slide = Math.max(0, Math.abs(rear) - REAR_SLIP_RAD) * Math.sign(rear);
+    const angle = ((car.front_m + car.rear_m) * bend) / Math.max(speed, SLOW_MPS) - UNDERSTEER_RAD * this.turn + YAW_GAIN_S * (bend - yawRate) + SLIDE_GAIN * slide;
+    const share = Math.min(1, Math.max(0, (speed - SLOW_MPS) / SLOW_MPS));
+    this.steer = Math.max(-1, Math.min(1, (share * -angle) / lock + (1 - share) * this.turn * SLOW_LOCK));
+
+    let gas = keys.gas ? 1 : 0;
+    if (isRolling && Math.abs(rear) > REAR_SLIP_RAD) gas *= Math.max(0.15, 1 - REAR_GAIN * (Math.abs(rear) - REAR_SLIP_RAD));
+    const brake = keys.brake ? KEY_BRAKE + (CORNER_BRAKE - KEY_BRAKE) * Math.min(1, Math.abs(this.turn) + 6 * Math.abs(rear)) : 0;
+    this.throttle = towards(this.throttle, keys.brake ? 0 : gas, (gas > this.throttle ? GAS_RATE : RELEASE_RATE) * seconds);
+    this.brake = towards(this.brake, brake, (brake > this.brake ? BRAKE_RATE : RELEASE_RATE) * seconds);
+    return [this.steer, this.throttle, this.brake];
+  }
+}
+
+export class Controls {
+  constructor(car) {
+    this.held = new Set();
+    this.smoother = new KeySmoother(car);
+    this.padSteer = 0;
     window.addEventListener('keydown', (event) => this.key(event, true));
     window.addEventListener('keyup', (event) => this.key(event, false));
     window.addEventListener('blur', () => this.held.clear());
   }
 
   reset() {
-    Object.assign(this, { steer: 0, throttle: 0, brake: 0 });
+    this.smoother.reset();
+    this.padSteer = 0;
   }
 
   key(event, isDown) {
@@ -78,33 +126,15 @@ export class Controls {
     return null;
   }
 
-  /** The controls for the next tick, from what is held and from the car's pose and yaw rate (rad/s). */
-  read(pose, yawRate, seconds) {
+  /** The controls for the next tick, from what is held and from the car's motion. */
+  read(motion, seconds) {
     const pad = this.gamepad();
     if (pad) {
-      this.steer = towards(this.steer, pad.steer, 8 * seconds);
-      this.throttle = pad.throttle;
-      this.brake = pad.brake;
-      return quantise(this.steer, this.throttle, this.brake);
+      this.padSteer = towards(this.padSteer, pad.steer, 8 * seconds);
+      return quantise(this.padSteer, pad.throttle, pad.brake);
     }
-    const wanted = Number(this.isHeld('right')) - Number(this.isHeld('left'));
-    const slide = pose.speed > 5 ? Math.atan2(pose.left, Math.max(pose.forward, 1)) : 0;
-    // Yaw is positive to the left and steering positive to the right: equal signs turn against the rotation.
-    const isCounter = wanted !== 0 && Math.sign(yawRate) === wanted && Math.abs(slide) > 0.5 * SLIDE_RAD;
-    const slow = Math.max(0, 1 - pose.speed / SLOW_MPS);
-    const lock = isCounter ? 1 : KEY_LOCK + (1 - KEY_LOCK) * slow;
-    const isReturning = wanted === 0 || Math.sign(this.steer) === -wanted;
-    const rate = isCounter ? COUNTER_RATE : isReturning ? CENTRE_RATE : STEER_RATE;
-    this.steer = towards(this.steer, wanted * lock, rate * seconds);
-
-    let gas = this.isHeld('gas') ? 1 : 0;
-    if (gas && Math.abs(slide) > SLIDE_RAD) gas = Math.max(0.25, 1 - 5 * (Math.abs(slide) - SLIDE_RAD));
-    this.throttle = towards(this.throttle, gas, (gas > this.throttle ? GAS_RATE : RELEASE_RATE) * seconds);
-    const cornering = Math.min(1, Math.abs(this.steer) / KEY_LOCK);
-    const brake = this.isHeld('brake') ? KEY_BRAKE * (1 - 0.35 * cornering) : 0;
-    this.brake = towards(this.brake, brake, (brake > this.brake ? BRAKE_RATE : RELEASE_RATE) * seconds);
-    if (this.brake > 0.05) this.throttle = Math.min(this.throttle, gas && !this.isHeld('brake') ? 1 : 0);
-    return quantise(this.steer, this.throttle, this.brake);
+    const turn = Number(this.isHeld('right')) - Number(this.isHeld('left'));
+    return quantise(...this.smoother.update({ turn, gas: this.isHeld('gas'), brake: this.isHeld('brake') }, motion, seconds));
   }
 }
 
@@ -123,9 +153,8 @@ export class HumanPilot {
 
   act(world, car) {
     const { read } = world;
-    const [forward, left] = [read.forward_mps(car), read.left_mps(car)];
-    const pose = { forward, left, speed: Math.hypot(forward, left) };
-    const action = this.controls.read(pose, read.yaw_radps(car), this.seconds);
+    const motion = { forward: read.forward_mps(car), left: read.left_mps(car), yawRate: read.yaw_radps(car) };
+    const action = this.controls.read(motion, this.seconds);
     world.setAction(car, ...action);
     this.inputs.push(...action);
   }

@@ -188,10 +188,13 @@ export class Run {
       this.sectorTick = this.tick;
     }
     this.lastGate = gate;
+    const before = this.progress ?? 0;
     this.progress = this.progressNow();
-    const metre = Math.floor(this.progress);
-    if (metre < track.length_m * (this.laps.length + 1.5)) {
-      while (this.metreTicks.length <= metre) this.metreTicks.push(this.tick);
+    const moved = this.progress - before;
+    // A car moves about a metre a tick; more is a car that was turned round at the line.
+    if (moved <= 0 || moved > 0.5 * track.length_m) return;
+    for (let metre = this.metreTicks.length; metre <= this.progress; metre += 1) {
+      this.metreTicks.push(this.tick - Math.min(1, (this.progress - metre) / moved));
     }
   }
 
@@ -207,8 +210,11 @@ export class Run {
 
   /** Seconds from the start to a metre, or null if it was never reached. */
   secondsAt(metre) {
-    const tick = this.metreTicks[Math.floor(metre)];
-    return tick === undefined ? null : tick / this.world.engine.ticksPerSecond;
+    const whole = Math.floor(metre);
+    const tick = this.metreTicks[whole];
+    if (tick === undefined) return null;
+    const next = this.metreTicks[whole + 1] ?? tick;
+    return (tick + (metre - whole) * (next - tick)) / this.world.engine.ticksPerSecond;
   }
 
   get best() {

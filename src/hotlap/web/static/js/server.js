@@ -1,6 +1,8 @@
 // The server behind the page, where there is one; else the data files alone.
 
 const RETRY_MS = 2000;
+const ORDER = ['champion', 'generalist', 'model', 'optimal', 'casual'];
+const NAMES = { champion: 'Champion', generalist: 'Generalist', optimal: 'Optimal driver', casual: 'Casual driver' };
 
 export class Server extends EventTarget {
   constructor() {
@@ -63,13 +65,16 @@ export class Server extends EventTarget {
     return this.connected ? this.get('api/tracks') : (await fetch('data/tracks.json')).json();
   }
 
+  /** The drivers of a track: the server's, and those that ship with the page, which need not be driven first. */
   async drivers(track) {
-    if (this.connected) {
-      const found = await this.get(`api/drivers?track=${encodeURIComponent(track)}`).catch(() => null);
-      if (found) return found;
-    }
-    const answer = await fetch(`data/${encodeURIComponent(track)}.drivers.json`);
-    return answer.ok ? answer.json() : [];
+    const id = encodeURIComponent(track);
+    const [shipped, served] = await Promise.all([
+      fetch(`data/${id}.drivers.json`).then((answer) => (answer.ok ? answer.json() : [])).catch(() => []),
+      this.connected ? this.get(`api/drivers?track=${id}`).catch(() => []) : [],
+    ]);
+    const ids = new Set(shipped.map((one) => one.id));
+    const usable = served.filter((one) => !ids.has(one.id) && (one.track === null || one.track === track));
+    return [...usable, ...shipped].sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind)).map((one) => ({ ...one, name: NAMES[one.kind] || one.name }));
   }
 }
 
