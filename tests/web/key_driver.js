@@ -1,6 +1,6 @@
 // A driver that can only press and release the arrow keys, ten times a second, as a practised person might.
 // It looks at the optimal line a little ahead, and drives at a share of the line's speed.
-window.keyDriver = (share = 0.86) => {
+window.keyDriver = (share = 0.8) => {
   const { app } = window.hotlap;
   const held = {};
   const press = (code, isDown) => {
@@ -24,16 +24,23 @@ window.keyDriver = (share = 0.86) => {
     const arc = stage.world.read.arc_m(0);
     const spacing = track.length_m / line.x.length;
     const at = (metres) => Math.floor((arc + metres) / spacing) % line.x.length;
-    const aim = at(5 + 0.42 * pose.speed);
-    const wanted = Math.atan2(line.y[aim] - pose.y, line.x[aim] - pose.x);
-    let turn = wanted - pose.yaw - 0.10 * stage.world.read.yaw_radps(0);
-    turn -= 2 * Math.PI * Math.round(turn / (2 * Math.PI));
-    press('ArrowLeft', turn > 0.045);
-    press('ArrowRight', turn < -0.045);
+    const ahead = 7 + 0.44 * pose.speed;
+    const aim = at(ahead);
+    const node = Math.floor((arc + ahead) / track.stepM) % track.numNodes;
+    // Some way off the line's edge of the road, as a careful person drives.
+    const x = 0.75 * line.x[aim] + 0.25 * track.centre.x[node];
+    const y = 0.75 * line.y[aim] + 0.25 * track.centre.y[node];
+    let off = Math.atan2(y - pose.y, x - pose.x) - pose.yaw - Math.atan2(pose.left, Math.max(pose.forward, 2));
+    off -= 2 * Math.PI * Math.round(off / (2 * Math.PI));
+    const bend = ((2 * Math.sin(off)) / Math.max(4, Math.hypot(x - pose.x, y - pose.y))) * Math.max(pose.speed, 3);
+    const missing = bend - stage.world.read.yaw_radps(0);
+    const slack = 0.1 * (1 + 0.3 * Math.abs(bend));
+    press('ArrowLeft', missing > slack);
+    press('ArrowRight', missing < -slack);
     let target = Infinity;
-    for (let ahead = 0; ahead < 90; ahead += 4) {
-      const there = share * line.speed[at(ahead)];
-      target = Math.min(target, Math.sqrt(there * there + 2 * 8.5 * Math.max(0, ahead - 0.1 * pose.speed)));
+    for (let metres = 0; metres < 110; metres += 4) {
+      const there = share * line.speed[at(metres)];
+      target = Math.min(target, Math.sqrt(there * there + 2 * 5.3 * Math.max(0, metres - 0.1 * pose.speed)));
     }
     press('ArrowUp', pose.speed < target - 0.3);
     press('ArrowDown', pose.speed > target + 1.5);

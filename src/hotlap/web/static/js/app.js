@@ -37,8 +37,7 @@ class App {
   }
 
   bind() {
-    window.addEventListener('hashchange', () => this.route());
-    window.addEventListener('popstate', () => this.route());
+    window.addEventListener('popstate', () => this.route()); // a changed hash too
     window.addEventListener('keydown', (event) => this.key(event));
     for (const [id, action] of [['left', 'left'], ['right', 'right'], ['gas', 'gas'], ['brake', 'brake']]) this.controls.bindButton(find(`#touch-${id}`), action);
     this.canvas.addEventListener('wheel', (event) => {

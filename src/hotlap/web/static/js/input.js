@@ -15,17 +15,17 @@ const BRAKE_RATE = 8.0;
 const RELEASE_RATE = 10.0;
 // A held key asks for a bend at this share of the grip, and steers as much as that takes; no key asks for none. So the
 // same key is right at every speed, and letting go of it straightens the car.
-const GRIP_SHARE = 0.84;
+const GRIP_SHARE = 1.0;
 const GRAVITY_MPS2 = 9.81;
-const UNDERSTEER_RAD = 0.03; // the front slides more than the rear
-const YAW_GAIN_S = 0.18;
+const UNDERSTEER_RAD = 0.042; // the front slides more than the rear
+const YAW_GAIN_S = 0.2;
 const SLOW_MPS = 4; // below, a key simply turns the wheel
 const SLOW_LOCK = 0.8;
 const KEY_BRAKE = 0.62; // more would lock the wheels on a straight,
-const CORNER_BRAKE = 0.37; // and less than this in a corner would not
-const REAR_SLIP_RAD = 0.08; // from here on the gas gives way, and the wheels are turned into the slide
+const CORNER_BRAKE = 0.48; // and less than this in a corner would not
+const REAR_SLIP_RAD = 0.068; // from here on the gas gives way, and the wheels are turned into the slide
 const REAR_GAIN = 8;
-const SLIDE_GAIN = 1.4;
+const SLIDE_GAIN = 2.6;
 
 const towards = (value, target, step) => (value < target ? Math.min(target, value + step) : Math.max(target, value - step));
 
@@ -41,7 +41,7 @@ export class KeySmoother {
     Object.assign(this, { turn: 0, steer: 0, throttle: 0, brake: 0 });
   }
 
-  /** `keys`: turn (-1 left to 1 right), gas, brake; `motion`: forward, left (m/s), yawRate (rad/s). */
+  /** `keys`: turn (-1 left to 1 right), gas, brake; `motion`: forward, left (m/s), yawRate (rad/s), isOff (the road). */
   update(keys, motion, seconds) {
     const { car } = this;
     const { forward, left, yawRate } = motion;
@@ -52,15 +52,16 @@ export class KeySmoother {
     const rear = isRolling ? Math.atan2(left - car.rear_m * yawRate, forward) : 0;
     // The wheels' angle at full lock, by which the simulator scales the steering input.
     const lock = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) / (1 + speed * speed * car.per_steering_scale2);
-    const bend = (-this.turn * GRIP_SHARE * car.friction * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS); // yaw rate, left is positive
+    const grip = car.friction * (motion.isOff ? car.runoff_grip : 1);
+    const bend = (-this.turn * GRIP_SHARE * grip * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS); // yaw rate, left is positive
     const slide = Math.max(0, Math.abs(rear) - REAR_SLIP_RAD) * Math.sign(rear);
     const angle = ((car.front_m + car.rear_m) * bend) / Math.max(speed, SLOW_MPS) - UNDERSTEER_RAD * this.turn + YAW_GAIN_S * (bend - yawRate) + SLIDE_GAIN * slide;
     const share = Math.min(1, Math.max(0, (speed - SLOW_MPS) / SLOW_MPS));
     this.steer = Math.max(-1, Math.min(1, (share * -angle) / lock + (1 - share) * this.turn * SLOW_LOCK));
 
-    let gas = keys.gas ? 1 : 0;
+    let gas = keys.gas ? (motion.isOff ? 0.6 : 1) : 0;
     if (isRolling && Math.abs(rear) > REAR_SLIP_RAD) gas *= Math.max(0.15, 1 - REAR_GAIN * (Math.abs(rear) - REAR_SLIP_RAD));
-    const brake = keys.brake ? KEY_BRAKE + (CORNER_BRAKE - KEY_BRAKE) * Math.min(1, Math.abs(this.turn) + 6 * Math.abs(rear)) : 0;
+    const brake = keys.brake ? (motion.isOff ? car.runoff_grip : 1) * (KEY_BRAKE + (CORNER_BRAKE - KEY_BRAKE) * Math.min(1, Math.abs(this.turn) + 6 * Math.abs(rear))) : 0;
     this.throttle = towards(this.throttle, keys.brake ? 0 : gas, (gas > this.throttle ? GAS_RATE : RELEASE_RATE) * seconds);
     this.brake = towards(this.brake, brake, (brake > this.brake ? BRAKE_RATE : RELEASE_RATE) * seconds);
     return [this.steer, this.throttle, this.brake];
@@ -153,7 +154,7 @@ export class HumanPilot {
 
   act(world, car) {
     const { read } = world;
-    const motion = { forward: read.forward_mps(car), left: read.left_mps(car), yawRate: read.yaw_radps(car) };
+    const motion = { forward: read.forward_mps(car), left: read.left_mps(car), yawRate: read.yaw_radps(car), isOff: read.offTrack(car) !== 0 };
     const action = this.controls.read(motion, this.seconds);
     world.setAction(car, ...action);
     this.inputs.push(...action);

@@ -9,6 +9,7 @@ import { Swarm } from './swarm.js';
 
 const SWARM_CARS = 256;
 const RECORDED = 'recorded';
+const DEFAULT_RECIPE = 'racer-ppo';
 const ENDED = ['stopped', 'finished', 'failed'];
 
 export class LearnView {
@@ -128,7 +129,8 @@ export class LearnView {
   form() {
     const { app } = this;
     if (!app.server.has('runs')) return make('div', { class: 'panel' }, make('p', { text: 'This is a recorded run. With `hotlap play` you can train your own here.' }));
-    const recipe = make('select', { id: 'recipe' }, ...this.recipes.map((one) => make('option', { value: one.name || one.id || one, text: one.name || one.id || one })));
+    const recipe = make('select', { id: 'recipe' }, ...this.recipes.map((one) => make('option', { value: one.name, text: one.name, title: one.description })));
+    if (this.recipes.some((one) => one.name === DEFAULT_RECIPE)) recipe.value = DEFAULT_RECIPE;
     const steps = make('input', { type: 'number', id: 'steps', value: 2000000, min: 1000, step: 100000 });
     return make('details', { class: 'panel', open: !this.run }, make('summary', { text: 'Train a new one' }), make('div', { class: 'stack' },
       make('p', { text: `On ${app.track.name}. It goes on without this page.` }),

@@ -49,6 +49,7 @@ export class RaceView {
   setPhase(phase) {
     this.phase = phase;
     document.body.classList.toggle('racing', phase === 'racing' || phase === 'countdown');
+    document.body.classList.toggle('finished', phase === 'finished');
     this.app.controls.isActive = phase === 'racing' || phase === 'countdown';
   }
 
@@ -255,6 +256,7 @@ export class RaceView {
     const text = toText(await encodeReplay(replay));
     const name = recall('name', 'You');
     const isBest = keepBest(track.road, engine.physics, { time: best.time, clean: best.clean, date: new Date().toISOString(), replay: text, driver: name });
+    this.options(this.ghosts());
     const verdict = this.verdict(best, isBest);
     app.announce(verdict);
     app.sound.beep(1175, 0.5);
