@@ -69,18 +69,11 @@ def play_folder(compiled, tmp_path) -> Iterator[Path]:
 
 
 def test_a_wrong_request_starts_nothing(web_server):
+    # `test_run_processes.py` has more; here each waits for the limit on starts.
     for status, body in (
         (404, {"track": "nowhere"}),
-        (422, {"track": "track-01", "recipe": "lunar-ppo"}),
         (422, {"track": "track-01", "recipe": "../evil.toml"}),
-        (422, {"track": "track-01", "steps": 10}),
-        (422, {"track": "track-01", "steps": 10**12}),
-        (422, {"track": "track-01", "seed": -1}),
-        (422, {"track": "track-01", "name": "../x"}),
-        (422, {"track": "track-01", "name": "a b; rm -rf"}),
-        (400, {"track": "track-01", "steps": "many"}),
         (400, {"track": "track-01", "device": "cuda"}),
-        (400, {}),
     ):
         answer = web_server.post("/api/runs", body)
         assert answer.status == status, body
@@ -91,6 +84,7 @@ def test_a_wrong_request_starts_nothing(web_server):
     assert web_server.get("/api/runs/x/events").status == 404
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 @pytest.mark.timeout(300)
 def test_a_training_outlives_its_server_and_is_stopped_and_resumed(play_folder):
@@ -155,18 +149,3 @@ def assert_policy_of(server: PlayProcess, run_id: str, checkpoint: dict) -> None
     assert header["action_repeat"] == 4
     missing = server.get(f"/api/runs/{run_id}/checkpoints/123/policy")
     assert missing.status == 404
-
-
-@pytest.mark.integration
-@pytest.mark.timeout(180)
-def test_a_run_that_cannot_start_is_shown_as_failed(play_folder):
-    with PlayProcess(play_folder) as server:
-        folder = play_folder / "results/experiments"
-        # A file where the run writes its events: the process ends with an error.
-        started = server.post("/api/runs", {"track": "track-01", "steps": 1000, "name": "broken"})
-        assert started.status == 201
-        (folder / "broken" / "tensorboard").write_text("in the way", encoding="utf-8")
-        failed = server.wait_for("/api/runs/broken", lambda run: run["state"] not in ("starting", "running"))
-        assert failed["state"] == "failed"
-        assert "tensorboard" in failed["error"]
-        assert server.post("/api/runs", {"track": "track-01", "steps": 1000, "name": "broken"}).status == 409

@@ -9,7 +9,7 @@ import pytest
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import read_model
 from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, decide_cars, make_memory
-from hotlap.web.policy_file import policy_bytes
+from hotlap.web.policy_file import policy_bytes, read_policy_bytes
 
 
 def unpack(content: bytes) -> tuple[PackedPolicy, dict]:
@@ -33,6 +33,8 @@ def test_the_file_drives_like_the_model(any_racer):
     model = read_model(any_racer.path)
     packed, header = unpack(policy_bytes(model))
     original = pack_model(model)
+    for ours, theirs in zip(read_policy_bytes(policy_bytes(model))[0], packed, strict=True):
+        assert ours.tobytes() == theirs.tobytes()
     obs = np.random.default_rng(0).random((5, 14), np.float32)
     actions = []
     for policy in (packed, original):

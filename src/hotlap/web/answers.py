@@ -23,6 +23,7 @@ from hotlap.errors import (
     UnknownTrackError,
 )
 from hotlap.web.drawn_tracks import TakenIdError
+from hotlap.web.drivers import UnknownDriverError
 from hotlap.web.optimum import SolverBusyError
 from hotlap.web.run_processes import RunStateError, TooManyRunsError
 
@@ -45,7 +46,8 @@ _STATUSES: tuple[tuple[type[HotlapError], HTTPStatus], ...] = (
     (BoardError, HTTPStatus.CONFLICT),
     (OutputFileError, HTTPStatus.INTERNAL_SERVER_ERROR),
     (ReplayError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (DriverError, HTTPStatus.NOT_FOUND),
+    (UnknownDriverError, HTTPStatus.NOT_FOUND),
+    (DriverError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ModelError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ConfigError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (TrackError, HTTPStatus.UNPROCESSABLE_ENTITY),

@@ -13,11 +13,18 @@ from hotlap.models.actor import pack_model
 from hotlap.models.model_file import find_model, read_model
 from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.web.policy_file import policy_bytes
+from hotlap.web.page_data import page_file, recorded_run
+from hotlap.web.policy_file import policy_bytes, read_policy_bytes
 from hotlap.web.runs import find_run_folder, read_config, run_folders
+
+
+class UnknownDriverError(DriverError):
+    """There is no driver of this id."""
+
 
 DriverKind = Literal["champion", "generalist", "model", "casual", "optimal"]
 
+RECORDED_ID = "recorded"
 MAX_CACHED_POLICY_BYTES = 16 << 20
 _SHIPPED = Path(str(files("hotlap.models"))) / "shipped"
 _RUN = re.compile(r"run:([A-Za-z0-9][A-Za-z0-9._-]{0,127})(?:@(0|[1-9]\d{0,14}))?", re.ASCII)
@@ -42,10 +49,10 @@ def list_drivers(track_id: str, *, has_optimal: bool) -> list[dict[str, Any]]:
 
 
 def kind_of(driver_id: str) -> DriverKind:
-    """The kind of a driver; a DriverError where the id is no driver's."""
+    """The kind of a driver; an UnknownDriverError where the id is no driver's."""
     if driver_id in ("champion", "generalist", "casual", "optimal"):
         return driver_id  # type: ignore[return-value]
-    if _RUN.fullmatch(driver_id):
+    if driver_id == RECORDED_ID or _RUN.fullmatch(driver_id):
         return "model"
     raise _unknown(driver_id)
 
@@ -74,7 +81,7 @@ def find_checkpoint(run_id: str, step: int) -> Path:
     """The checkpoint of a run at a step; a DriverError where there is none."""
     checkpoints = CheckpointManager(find_run_folder(run_id))
     if step not in checkpoints.steps():
-        raise DriverError(f"run {run_id}: it has no checkpoint at step {step}.")
+        raise UnknownDriverError(f"run {run_id}: it has no checkpoint at step {step}.")
     return _plain(checkpoints.path_of(step))
 
 
@@ -94,8 +101,27 @@ def read_policy(path: Path) -> bytes:
 
 def make_model_driver(driver_id: str, track_id: str) -> PackedDriver:
     """The driver of a model, for the server's own drives."""
+    if driver_id == RECORDED_ID:
+        return _make_recorded_driver(track_id)
     model = read_model(find_driver_model(driver_id, track_id))
     return PackedDriver(pack_model(model), model.card.action_repeat, driver_id.removeprefix("run:"))
+
+
+def shipped_model_ids(track_id: str) -> list[str]:
+    """The drivers with a policy that ship for a track."""
+    found = [kind for kind in ("champion", "generalist") if _shipped_path(kind, track_id).is_file()]
+    run = recorded_run()
+    return [*found, RECORDED_ID] if run and run["track"] == track_id else found
+
+
+def _make_recorded_driver(track_id: str) -> PackedDriver:
+    """The best policy of the training run that ships, on the track that it was trained on."""
+    run = recorded_run()
+    content = page_file(run["best"]["policy"].removeprefix("data/")) if run and run["track"] == track_id else None
+    if content is None:
+        raise _unknown(RECORDED_ID)
+    packed, header = read_policy_bytes(content[0])
+    return PackedDriver(packed, int(header["action_repeat"]), RECORDED_ID)
 
 
 def _describe(
@@ -140,5 +166,5 @@ def _shipped_path(kind: str, track_id: str) -> Path:
     return _SHIPPED / ("generalist.zip" if kind == "generalist" else f"{Path(track_id).name}.zip")
 
 
-def _unknown(driver_id: str) -> DriverError:
-    return DriverError(f"driver {driver_id!r:.80} is not known. GET api/drivers lists all.")
+def _unknown(driver_id: str) -> UnknownDriverError:
+    return UnknownDriverError(f"driver {driver_id!r:.80} is not known. GET api/drivers lists all.")

@@ -5,8 +5,11 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
+
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import ModelFile
+from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy
 
 MAGIC = b"HLP1"
 _HEAD = struct.Struct("<4sI")
@@ -35,3 +38,17 @@ def policy_bytes(model: ModelFile) -> bytes:
     text = json.dumps(header, allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
     return _HEAD.pack(MAGIC, len(text)) + text + packed.numbers.astype("<f4").tobytes()
+
+
+def read_policy_bytes(content: bytes) -> tuple[PackedPolicy, dict[str, Any]]:
+    """The policy and the header of a policy file that ships with the package; others are not read."""
+    length = _HEAD.unpack_from(content)[1]
+    header: dict[str, Any] = json.loads(content[_HEAD.size : _HEAD.size + length])
+    shape, layers = np.zeros(1, POLICY_DTYPE), np.zeros(len(header["layers"]), LAYER_DTYPE)
+    for name in POLICY_DTYPE.names or ():
+        shape[name] = np.inf if header[name] is None else header[name]
+    for record, layer in zip(layers, header["layers"], strict=True):
+        for name in LAYER_DTYPE.names or ():
+            record[name] = layer[name]
+    numbers = np.frombuffer(content, "<f4", offset=_HEAD.size + length).astype(np.float32)
+    return PackedPolicy(shape, layers, numbers), header

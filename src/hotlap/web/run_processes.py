@@ -1,5 +1,6 @@
 """Starts, stops and resumes training runs: each is `hotlap train` in a process of its own that outlives the server."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -115,7 +116,7 @@ class RunProcesses:
             pid = holder.pid
         if self._stopped.get(run_id) != pid:
             self._stopped[run_id] = pid
-            os.kill(pid, signal.SIGTERM)
+            _tell_to_stop(pid)
         return view
 
     def resume(self, run_id: str, steps: int | None = None) -> RunView:
@@ -203,6 +204,12 @@ def _reserve_folder(name: str | None, track: str) -> tuple[str, Path]:
             raise OutputFileError(f"{EXPERIMENTS}: cannot hold a run ({error.strerror}).") from None
         else:
             return run_id, EXPERIMENTS / run_id
+
+
+def _tell_to_stop(pid: int) -> None:
+    """What Ctrl-C does to `hotlap train`: it saves and stops."""
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(pid, signal.SIGTERM)
 
 
 def _last_line(path: Path) -> str:

@@ -18,7 +18,7 @@ from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 from hotlap.web.answers import ApiError
 from hotlap.web.board import Board, BoardEntry
-from hotlap.web.drivers import kind_of, make_model_driver
+from hotlap.web.drivers import kind_of, make_model_driver, shipped_model_ids
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
 from hotlap.web.replays import Replay, record_drive, verify
@@ -45,6 +45,7 @@ class PageServices:
         self._files = ThreadPoolExecutor(1, "files")
         self._num_waiting = 0
         self._recording = threading.Lock()
+        self._failed: set[tuple[str, str]] = set()  # driver and road: not tried again
 
     def close(self) -> None:
         """Stop solving and working. Training goes on in its own processes."""
@@ -97,11 +98,17 @@ class PageServices:
         self.board.add(track_id, replay, lap, driver="optimal", kind="optimal", driver_id="optimal")
 
     def enter_known_drivers(self, track: Track) -> None:
-        """Enter the casual and the optimal driver where their laps ship with the package."""
+        """Enter the drivers that ship with the package: recorded laps, and policies, which are driven once."""
         road = track_digest(track.nodes)
-        for driver_id in ("casual", "optimal"):
-            if self.board.find_driver(driver_id, road) is None and self._recorded(driver_id, track) is not None:
+        recorded = [name for name in ("casual", "optimal") if recorded_drive(name, track.track_id) is not None]
+        for driver_id in (*recorded, *shipped_model_ids(track.track_id)):
+            if (driver_id, road) in self._failed or self.board.find_driver(driver_id, road) is not None:
+                continue
+            try:
                 self.enter_driver(driver_id, track.track_id)
+            except (HotlapError, ApiError) as error:
+                self._failed.add((driver_id, road))
+                _log.warning("%s is not on the board of %s: %s", driver_id, track.track_id, error)
 
     def record_casual_later(self, track_id: str) -> None:
         """Let the casual driver drive a track after the requests that wait; one at a time."""
