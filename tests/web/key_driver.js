@@ -11,12 +11,7 @@ window.keyDriver = (share = 0.8) => {
   let last = -100;
   const drive = () => {
     const { stage, track } = app;
-    const racing = window.hotlap.state().racing;
-    if (!racing) {
-      for (const code of ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown']) press(code, false);
-      last = -100;
-      return;
-    }
+    if (stage.tick < last) last = -100;
     if (stage.tick - last < 6) return;
     last = stage.tick;
     const { line } = track;
@@ -45,6 +40,10 @@ window.keyDriver = (share = 0.8) => {
     press('ArrowUp', pose.speed < target - 0.3);
     press('ArrowDown', pose.speed > target + 1.5);
   };
-  const timer = setInterval(drive, 4);
-  return () => clearInterval(timer);
+  // Before the controls are read, tick by tick: so the drive is the same however fast frames come.
+  const read = app.controls.read.bind(app.controls);
+  app.controls.read = (...given) => {
+    drive();
+    return read(...given);
+  };
 };
