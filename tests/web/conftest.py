@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from web.chromium import Chromium
+from web.chromium import Chromium, find_chromium
 
 SERVER_START_S = 120
 
@@ -44,7 +44,13 @@ class ServedPage:
         watchdog.cancel()
         raise AssertionError(f"{self._command}: ended: {''.join(heard)}")
 
+    def restart(self) -> None:
+        """Start it again on the same port."""
+        self._command = [str(self.port) if part == "0" else part for part in self._command]
+        self.start()
+
     def stop(self) -> None:
+        """End it."""
         self._process.terminate()
         try:
             self._process.wait(15)
@@ -84,6 +90,8 @@ def new_browser() -> Iterator[Callable[[], Chromium]]:
     browsers: list[Chromium] = []
 
     def start() -> Chromium:
+        if find_chromium() is None and os.environ.get("CI") != "true":
+            pytest.skip("no Chromium; on Debian: apt-get install chromium")
         browsers.append(Chromium())
         return browsers[-1]
 

@@ -86,7 +86,7 @@ def drivers_list(track_id: str) -> list[dict[str, Any]]:
     run = recorded_run()
     if run and run["track"] == track_id:
         best = run["best"]
-        entry = _driver("recorded", "AI, trained for minutes", "model", track_id, policy=best["policy"])
+        entry = _driver("recorded", "AI of the recorded run", "model", track_id, policy=best["policy"])
         found.insert(0, {**entry, "step": best["step"]})
     return found
 

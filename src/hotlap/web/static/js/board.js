@@ -22,7 +22,7 @@ export class BoardView {
     find('#page').replaceChildren(make('div', { class: 'page-inner' },
       make('h1', { text: track.name }), make('p', { text: `Best laps on ${Math.round(track.length_m)} m of ${track.character}. Every lap is driven again from its inputs before it counts.` }),
       make('section', { class: 'card' }, make('div', { class: 'sideways' }, make('table', { id: 'board' },
-        make('thead', {}, make('tr', {}, make('th', { text: '#' }), make('th', { text: 'Driver' }), make('th', { class: 'number', text: 'Lap' }), make('th', { class: 'number extra', text: 'To optimum' }), make('th', { class: 'extra', text: 'Date' }), make('th', { text: '' }))), body)), note),
+        make('thead', {}, make('tr', {}, make('th', { class: 'extra', text: '#' }), make('th', { text: 'Driver' }), make('th', { class: 'number', text: 'Lap' }), make('th', { class: 'number extra', text: 'To optimum' }), make('th', { class: 'extra', text: 'Date' }), make('th', { text: '' }))), body)), note),
       app.server.has('board') ? make('a', { class: 'button', href: 'api/board/export', download: 'hotlap-board.json', text: 'Export as JSON' }) : null));
     app.announce(`Best laps on ${track.name}`);
     try {
@@ -61,7 +61,7 @@ export class BoardView {
     dot.style.background = KINDS[entry.kind] || KINDS.model;
     const optimum = track.optimal_lap_time_sec;
     return make('tr', { class: entry.isOwn || entry.kind === 'human' ? 'mine' : null, 'data-kind': entry.kind },
-      make('td', { text: String(index + 1) }),
+      make('td', { class: 'extra', text: String(index + 1) }),
       make('td', {}, dot, entry.driver, entry.clean === false ? make('small', { class: 'hint', text: ' off the road' }) : null),
       make('td', { class: 'number', text: lapText(entry.lap_time_sec) }),
       make('td', { class: 'number extra', text: optimum ? percentText(entry.lap_time_sec / optimum - 1) : '–' }),

@@ -3,7 +3,7 @@
 const LEVELS_PER_DOUBLING = 4;
 const MIN_SCALE = 0.1;
 const MAX_SCALE = 40;
-const FOLLOW_SPAN_M = 104; // of the shorter side
+const FOLLOW_SPAN_M = 116; // of the shorter side
 const LOOK_AHEAD_S = 0.8;
 const LOOK_AHEAD_SHARE = 0.27; // of the picture, at most
 

@@ -27,11 +27,12 @@ export class DrawView {
   }
 
   get isOpen() {
-    return this.app.view === 'draw';
+    return this.isShown && this.app.view === 'draw';
   }
 
   async show({ more = null } = {}) {
     const { app } = this;
+    this.isShown = true;
     this.before = app.track;
     app.stage.setCars([]);
     app.stage.camera.fix(0, 0, SPAN_M);
@@ -50,6 +51,7 @@ export class DrawView {
   }
 
   hide() {
+    this.isShown = false;
     clearTimeout(this.timer);
     clearTimeout(this.poll);
     const { stage } = this.app;
@@ -176,7 +178,7 @@ export class DrawView {
     const isReady = this.hasRoad && !this.fault;
     if (!app.server.connected) {
       find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }),
-        make('p', { text: 'Roads are checked and built by the server. Start one with `hotlap play`, and draw there.' })));
+        make('p', { text: 'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.' })));
       return;
     }
     const width = make('input', { type: 'range', min: 7, max: 20, step: 0.5, value: this.width, 'aria-label': 'Width of the road', oninput: (event) => {

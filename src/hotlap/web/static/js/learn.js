@@ -128,7 +128,7 @@ export class LearnView {
 
   form() {
     const { app } = this;
-    if (!app.server.has('runs')) return make('div', { class: 'panel' }, make('p', { text: 'This is a recorded run. With `hotlap play` you can train your own here.' }));
+    if (!app.server.has('runs')) return make('div', { class: 'panel' }, make('p', { text: 'This is a recorded run. With the command hotlap play you can train your own here.' }));
     const recipe = make('select', { id: 'recipe' }, ...this.recipes.map((one) => make('option', { value: one.name, text: one.name, title: one.description })));
     if (this.recipes.some((one) => one.name === DEFAULT_RECIPE)) recipe.value = DEFAULT_RECIPE;
     const steps = make('input', { type: 'number', id: 'steps', value: 2000000, min: 1000, step: 100000 });

@@ -12,6 +12,8 @@ import { bestOn, keepBest, recall, remember } from './storage.js';
 const LIGHTS = 3;
 const FIRST_LIGHT_S = 0.7;
 const AGAIN_LIGHT_S = 0.35;
+const STILL_MPS = 0.5;
+const STILL_TICKS = 150;
 const NO_GHOST = 'none';
 const OWN_BEST = 'best';
 const FRIEND = 'friend';
@@ -143,6 +145,7 @@ export class RaceView {
     app.tools();
     this.pilot = pilot;
     this.numSectors = 0;
+    this.still = 0;
     this.delta = null;
     app.hud.clearSectors();
     app.hud.showDelta(0, this.ghost ? `against ${this.ghost.name}` : null);
@@ -224,6 +227,8 @@ export class RaceView {
     if (run.laps.length >= this.numLaps) this.finish();
     else if (run.laps.length && run.laps.at(-1).tick === run.tick) this.flash(lapText(run.laps.at(-1).time));
     else if (run.tick >= MAX_TICKS) this.prepare();
+    this.still = car.pose.speed < STILL_MPS && run.tick > STILL_TICKS ? this.still + 1 : 0;
+    if (this.still === STILL_TICKS) this.flash('Stuck? R restarts');
     hud.showDelta(this.delta ?? 0, this.ghost ? `against ${this.ghost.name}` : null);
   }
 

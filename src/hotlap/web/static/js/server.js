@@ -54,7 +54,7 @@ export class Server extends EventTarget {
       answer = await fetch(path, options);
     } catch {
       this.setConnected(false);
-      throw new Error('The server does not answer. Is `hotlap play` still running?');
+      throw new Error('The server does not answer. Is the command hotlap play still running?');
     }
     const value = await answer.json().catch(() => null);
     if (!answer.ok) throw new Error(value?.error || `The server answered ${answer.status}.`);

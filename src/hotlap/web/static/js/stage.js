@@ -235,7 +235,9 @@ export class Stage {
     }
     if (this.showLabels && this.cars.length > 1) {
       for (const index of order) {
-        if (index !== this.focus && camera.sees(poses[index].x, poses[index].y)) {
+        const [me, other] = [poses[this.focus], poses[index]];
+        const isNear = me && Math.hypot(me.x - other.x, me.y - other.y) < GHOST_NEAR_M;
+        if (index !== this.focus && !isNear && camera.sees(other.x, other.y)) {
           drawLabel(context, camera, poses[index], this.cars[index].name, this.cars[index].colour, dpr);
         }
       }
