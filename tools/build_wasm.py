@@ -34,7 +34,7 @@ from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import source_digest
 from hotlap.sim.engine import ALL_FINE
 from hotlap.sim.policy_forward import LAYER_DTYPE, NUM_ACTIONS, POLICY_DTYPE, PackedPolicy, decide
-from hotlap.sim.rays import _RAY_COS, _RAY_SIN, NUM_RAYS, RAY_RANGE_M
+from hotlap.sim.rays import _RAY_COS, _RAY_SIN, RAY_RANGE_M
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE
 from hotlap.sim.step import Batch, reset_car, step_car
@@ -246,7 +246,11 @@ def describe_module() -> dict[str, Any]:
         "num_observations": NUM_OBSERVATIONS,
         "num_actions": NUM_ACTIONS,
         "obs_speed": OBS_SPEED,
-        "rays": {"range_m": float(RAY_RANGE_M), "cos": [float(c) for c in _RAY_COS], "sin": [float(s) for s in _RAY_SIN]},
+        "rays": {
+            "range_m": float(RAY_RANGE_M),
+            "cos": [float(c) for c in _RAY_COS],
+            "sin": [float(s) for s in _RAY_SIN],
+        },
         "functions": {name: list(parameters) for name, (_, parameters) in FUNCTIONS.items()},
         "records": {name: describe_record(dtype) for name, dtype in RECORDS.items()},
         "car": describe_values(car_record()),
@@ -269,5 +273,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert NUM_RAYS == len(_RAY_COS)
     main()

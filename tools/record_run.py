@@ -61,7 +61,8 @@ def main(folder: Path) -> None:
         "curves": {name: thin(curve) for name, curve in read_curves(folder).items()},
     }
     (RECORDED / RUN_FILE).write_text(json.dumps(plain) + "\n", encoding="utf-8")
-    print(f"{RECORDED}: {len(steps)} checkpoints, {sum(path.stat().st_size for path in RECORDED.iterdir()):,} bytes in all")
+    num_bytes = sum(path.stat().st_size for path in RECORDED.iterdir())
+    print(f"{RECORDED}: {len(steps)} checkpoints, {num_bytes:,} bytes in all")
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ class Chromium:
         self._profile = tempfile.mkdtemp(prefix="hotlap-chromium-")
         command = [
             program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-            "--no-first-run", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--remote-debugging-port=0",
-            "--remote-allow-origins=*", f"--user-data-dir={self._profile}", "about:blank",
+            "--no-first-run", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio",
+            "--remote-debugging-port=0", "--remote-allow-origins=*", f"--user-data-dir={self._profile}", "about:blank",
         ]  # fmt: skip
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._pages: list[Page] = []
@@ -133,7 +133,8 @@ class Page:
         while True:
             value = self.evaluate(
                 # An element or the page's own object cannot be returned as a value.
-                f"(() => {{ try {{ const v = {expression}; return v && typeof v === 'object' ? true : v; }} catch {{ return null; }} }})()"
+                f"(() => {{ try {{ const value = {expression}; "
+                "return value && typeof value === 'object' ? true : value; } catch { return null; } })()"
             )
             if value:
                 return value
@@ -148,8 +149,9 @@ class Page:
         """Click the middle of an element with the mouse."""
         self.wait(f"document.querySelector({json.dumps(selector)})")
         box = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'nearest'}}); "
-            "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
+            "e.scrollIntoView({block: 'nearest'}); const b = e.getBoundingClientRect(); "
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.mouse(kind, *box)

@@ -35,7 +35,8 @@ _RUN = """
       const least = Math.min(Math.min(o[3], o[4]), o[5]);
       const margin = f(f(f(least * 2.5) + f(0.25)) - o[9]);
       let action = [clip(f(lean * 4), -1, 1), clip(f(margin * 3), 0, 1), clip(f(margin * -4), 0, 1)];
-      if ((car * 7 + Math.floor(tick / 40)) % 11 === 0) action = [tick % 80 < 40 ? 1.5 : -1.5, 1, tick % 3 === 0 ? 0.2 : 0];
+      const isWild = (car * 7 + Math.floor(tick / 40)) % 11 === 0;
+      if (isWild) action = [tick % 80 < 40 ? 1.5 : -1.5, 1, tick % 3 === 0 ? 0.2 : 0];
       world.setAction(car, ...action);
     }
     world.step();

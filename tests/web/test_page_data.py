@@ -57,7 +57,16 @@ def test_every_named_file_exists_and_nothing_else_is_read(tmp_path):
         assert content
         if media_type == page_data.JSON:
             json.loads(content)
-    for name in ("", "../page_data.py", "track-01", "track-01.csv", "nowhere.track", "../../track-01.track", "tracks.json/", "recorded-run.json\0"):
+    for name in (
+        "",
+        "../page_data.py",
+        "track-01",
+        "track-01.csv",
+        "nowhere.track",
+        "../../track-01.track",
+        "tracks.json/",
+        "recorded-run.json\0",
+    ):
         assert page_data.page_file(name) is None
 
 

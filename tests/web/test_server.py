@@ -179,3 +179,15 @@ def test_a_connection_that_sends_no_request_is_closed_after_a_while(web_server):
     with socket.create_connection(("127.0.0.1", web_server.port), 60.0) as plain:
         plain.sendall(b"GET / HT")
         assert plain.recv(100) == b""
+    # Nor does one that has sent a request before, and then drips.
+    with socket.create_connection(("127.0.0.1", web_server.port), 60.0) as plain:
+        plain.sendall(f"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:{web_server.port}\r\n\r\n".encode())
+        assert plain.recv(9999).startswith(b"HTTP/1.1 200")
+        began_s = time.monotonic()
+        try:
+            while time.monotonic() - began_s < 90.0:
+                plain.sendall(b"G")
+                time.sleep(0.5)
+        except OSError:  # closed by the server
+            pass
+    assert time.monotonic() - began_s < 60.0

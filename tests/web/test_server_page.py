@@ -105,7 +105,9 @@ def test_the_server_may_stop_and_start_again_and_two_tabs_drive_at_once(web_serv
 def test_a_training_appears_live_its_curve_grows_and_the_slider_changes_the_driver(web_server, browser):
     page = browser.open(f"{web_server.url}#learn")
     page.wait("hotlap.state().connected && document.querySelector('[data-action=train]')")
-    page.evaluate("document.querySelector('#steps').value = 400000; document.querySelector('[data-action=train]').click()")
+    page.evaluate(
+        "document.querySelector('#steps').value = 400000; document.querySelector('[data-action=train]').click()"
+    )
     page.wait("hotlap.app.views.learn.run && hotlap.app.views.learn.run.id !== 'recorded'", 60)
     page.wait("hotlap.app.views.learn.run.curves?.return?.step.length > 1", 200)
     points = page.evaluate("hotlap.app.views.learn.run.curves.return.step.length")
@@ -113,7 +115,8 @@ def test_a_training_appears_live_its_curve_grows_and_the_slider_changes_the_driv
     page.wait("hotlap.app.views.learn.run.checkpoints.length > 2 && hotlap.app.stage.swarm", 120)
     assert page.evaluate("hotlap.app.stage.swarm.numCars") == 256
     before = page.evaluate("hotlap.app.views.learn.shownStep")
-    page.evaluate("(() => { const s = document.querySelector('#checkpoint'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
+    slide = "(slider) => { slider.value = 0; slider.dispatchEvent(new Event('input')); }"
+    page.evaluate(f"({slide})(document.querySelector('#checkpoint'))")
     page.wait(f"hotlap.app.views.learn.shownStep < {before}", 30)
     page.evaluate("document.querySelector('[data-action=stop]')?.click()")
     page.wait("['stopped', 'finished'].includes(hotlap.app.views.learn.run.state)", 120)

@@ -79,7 +79,8 @@ def test_keys_drive_restart_and_pause(static_page, browser):
     page.key("ArrowUp", True)
     page.wait("hotlap.state().cars[0].speed > 6")
     car = first_car(page)
-    assert car["kind"] == "human" and car["x"] != 0.0
+    assert car["kind"] == "human"
+    assert car["x"] != 0.0
     page.press("Escape")
     page.wait(f"!{RACING}")
     tick = page.state()["tick"]

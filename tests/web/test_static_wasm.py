@@ -34,7 +34,7 @@ def test_the_module_was_made_from_this_source():
     assert DESCRIPTION["physics"] == hotlap.PHYSICS_VERSION, REBUILD
 
 
-@pytest.mark.parametrize("name, dtype", [("state", STATE_DTYPE), ("info", INFO_DTYPE), ("node", NODE_DTYPE)])
+@pytest.mark.parametrize(("name", "dtype"), [("state", STATE_DTYPE), ("info", INFO_DTYPE), ("node", NODE_DTYPE)])
 def test_the_description_has_every_field_where_it_is(name, dtype):
     record = DESCRIPTION["records"][name]
     assert record["size"] == dtype.itemsize
@@ -120,7 +120,7 @@ def driving_policy(num_stack, activation, num_fourier, is_squashed):
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
-    "policy, repeat, laps",
+    ("policy", "repeat", "laps"),
     [
         (driving_policy(2, "tanh", 4, is_squashed=False), 3, 2),
         (driving_policy(1, "relu", 0, is_squashed=True), 1, 0),

@@ -35,8 +35,8 @@ def write_site(folder: Path) -> int:
         num_bytes += _write(folder / name, (STATIC / name).read_bytes())
     for name in file_names():
         found = page_file(name)
-        assert found is not None, name
-        num_bytes += _write(folder / "data" / name, found[0])
+        if found is not None:
+            num_bytes += _write(folder / "data" / name, found[0])
     # The page asks for the server's status; without this file the browser's console would show an error.
     return num_bytes + _write(folder / "api" / "status", b'{"server": null}\n')
 
