@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TESTS = Path(__file__).resolve().parent
 # Tests with one of these fixtures are marked `integration`.
-SERVER_FIXTURES = {"bridge_server", "web_server"}
+SERVER_FIXTURES = {"bridge_server", "play_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
@@ -138,7 +138,7 @@ def bridge_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="session")
-def web_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
+def play_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
     """The page's server in its own process, with an empty home and results folder."""
     with PlayProcess(tmp_path_factory.mktemp("play")) as server:
         yield server

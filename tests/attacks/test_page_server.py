@@ -244,8 +244,8 @@ class OpenedFiles:
 # --- connections ---
 
 
-def test_garbage_on_the_wire_is_answered_or_closed(web_server):
-    port = web_server.port
+def test_garbage_on_the_wire_is_answered_or_closed(play_server):
+    port = play_server.port
     for garbage in (
         b"\0" * 100,
         b"GET\r\n\r\n",
@@ -270,12 +270,12 @@ def test_garbage_on_the_wire_is_answered_or_closed(web_server):
                 answer = b""
         assert not answer.startswith(b"HTTP/1.1 2"), garbage[:60]
         assert not answer.startswith(b"HTTP/1.1 500"), garbage[:60]
-    assert web_server.get("/api/status").status == 200
-    assert "Traceback" not in web_server.log
+    assert play_server.get("/api/status").status == 200
+    assert "Traceback" not in play_server.log
 
 
-def test_a_websocket_is_not_opened(web_server):
-    answer = web_server.get("/ws", Connection="Upgrade", Upgrade="websocket", **{"Sec-WebSocket-Version": "13"})
+def test_a_websocket_is_not_opened(play_server):
+    answer = play_server.get("/ws", Connection="Upgrade", Upgrade="websocket", **{"Sec-WebSocket-Version": "13"})
     assert answer.status in (404, 426, 400)
 
 
@@ -294,7 +294,7 @@ def test_idle_connections_do_not_lock_others_out(compiled, tmp_path):
         server.wait_for("/api/status", lambda status: status.get("server") == "hotlap")
 
 
-def test_a_replay_of_ten_minutes_delays_others_only_for_a_moment(web_server, lap):
+def test_a_replay_of_ten_minutes_delays_others_only_for_a_moment(play_server, lap):
     """Worst case of one request: 36,000 ticks with a new input on each."""
     import time
 
@@ -304,12 +304,12 @@ def test_a_replay_of_ten_minutes_delays_others_only_for_a_moment(web_server, lap
 
     actions = quantise(np.random.default_rng(0).random((36_000, 3)).astype(np.float32))
     body = {"replay": Replay(lap.road, actions, 1, np.float32(20.0)).to_text()}
-    slow = threading.Thread(target=web_server.post, args=("/api/replays/check", body))
+    slow = threading.Thread(target=play_server.post, args=("/api/replays/check", body))
     slow.start()
     waits_s = []
     while slow.is_alive():
         began_s = time.monotonic()
-        assert web_server.get("/api/status").status == 200
+        assert play_server.get("/api/status").status == 200
         waits_s.append(time.monotonic() - began_s)
     slow.join()
     assert max(waits_s) < 5.0  # a guard against blocking, not a measure of speed
@@ -330,11 +330,11 @@ def test_a_hostile_request_writes_no_line_of_its_own_to_the_log(compiled, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_body_that_never_arrives_is_given_up(web_server):
+def test_a_body_that_never_arrives_is_given_up(play_server):
     from hotlap.web.answers import BODY_TIMEOUT_S
 
-    with socket.create_connection(("127.0.0.1", web_server.port), BODY_TIMEOUT_S + 20.0) as plain:
-        head = f"POST /api/board HTTP/1.1\r\nHost: 127.0.0.1:{web_server.port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", play_server.port), BODY_TIMEOUT_S + 20.0) as plain:
+        head = f"POST /api/board HTTP/1.1\r\nHost: 127.0.0.1:{play_server.port}\r\nContent-Type: application/json\r\n"
         plain.sendall(head.encode() + b"Content-Length: 100\r\n\r\n{")
         answer = b"".join(iter(lambda: plain.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 408")

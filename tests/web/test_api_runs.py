@@ -68,20 +68,20 @@ def play_folder(compiled, tmp_path) -> Iterator[Path]:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_wrong_request_starts_nothing(web_server):
+def test_a_wrong_request_starts_nothing(play_server):
     # `test_run_processes.py` has more; here each waits for the limit on starts.
     for status, body in (
         (404, {"track": "nowhere"}),
         (422, {"track": "track-01", "recipe": "../evil.toml"}),
         (400, {"track": "track-01", "device": "cuda"}),
     ):
-        answer = web_server.post("/api/runs", body)
+        answer = play_server.post("/api/runs", body)
         assert answer.status == status, body
         assert answer.error
-    assert web_server.get("/api/runs").json == []
+    assert play_server.get("/api/runs").json == []
     for path in ("/api/runs/x/stop", "/api/runs/x/resume"):
-        assert web_server.post(path).status == 404
-    assert web_server.get("/api/runs/x/events").status == 404
+        assert play_server.post(path).status == 404
+    assert play_server.get("/api/runs/x/events").status == 404
 
 
 @pytest.mark.slow

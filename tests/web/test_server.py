@@ -13,37 +13,37 @@ from play_process import PlayProcess
 TOKEN = "a-token-nobody-else-knows"
 
 
-def test_the_status_says_what_the_server_offers(web_server):
-    answer = web_server.get("/api/status")
+def test_the_status_says_what_the_server_offers(play_server):
+    answer = play_server.get("/api/status")
     assert answer.status == 200
     assert answer.json["server"] == "hotlap"
     assert answer.json["physics"] == hotlap.PHYSICS_VERSION
     assert {"board", "runs", "drawings"} <= set(answer.json["features"])
 
 
-def test_every_answer_forbids_other_hosts_and_frames(web_server):
+def test_every_answer_forbids_other_hosts_and_frames(play_server):
     for path in ("/api/status", "/api/nothing", "/data/tracks.json", "/sim.wasm"):
-        headers = web_server.get(path).headers
+        headers = play_server.get(path).headers
         assert "default-src 'self'" in headers["content-security-policy"]
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert "access-control-allow-origin" not in headers
 
 
-def test_static_files_have_their_type_and_are_not_sent_twice(web_server):
-    first = web_server.get("/sim.wasm")
+def test_static_files_have_their_type_and_are_not_sent_twice(play_server):
+    first = play_server.get("/sim.wasm")
     assert first.status == 200
     assert first.headers["content-type"] == "application/wasm"
-    again = web_server.get("/sim.wasm", **{"If-None-Match": first.headers["etag"]})
+    again = play_server.get("/sim.wasm", **{"If-None-Match": first.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
-    assert web_server.get("/sim.json").headers["content-type"] == "application/json"
+    assert play_server.get("/sim.json").headers["content-type"] == "application/json"
 
 
-def test_data_files_are_those_of_the_static_site(web_server):
+def test_data_files_are_those_of_the_static_site(play_server):
     from hotlap.web.page_data import file_names, page_file
 
     for name in file_names():
-        answer = web_server.get(f"/data/{name}")
+        answer = play_server.get(f"/data/{name}")
         assert answer.status == 200
         assert (answer.body, answer.headers["content-type"]) == page_file(name)
 
@@ -56,8 +56,8 @@ def test_data_files_are_those_of_the_static_site(web_server):
      "/api/drivers/run:../policy", "/api/drivers/x/policy", "/api/drivers/run:x@7/policy", "/index.html%00",
      "/api/board?track=x", "/api/board?track=../track-01", "/api/runs/x/checkpoints/1/policy"],
 )  # fmt: skip
-def test_what_is_not_listed_is_not_found(web_server, path):
-    answer = web_server.get(path)
+def test_what_is_not_listed_is_not_found(play_server, path):
+    answer = play_server.get(path)
     assert answer.status == 404
     assert answer.error
 
@@ -66,34 +66,34 @@ FOREIGN_HOSTS = ["example.org", "example.org:{port}", "127.0.0.1", "127.0.0.1:80
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
-def test_a_foreign_host_is_refused(web_server, host):
+def test_a_foreign_host_is_refused(play_server, host):
     for path in ("/", "/api/status", "/api/tracks"):
-        answer = web_server.get(path, Host=host.format(port=web_server.port))
+        answer = play_server.get(path, Host=host.format(port=play_server.port))
         assert answer.status == 403
         assert "does not answer for host" in answer.error
 
 
 @pytest.mark.parametrize("origin", ["http://example.org", "null", "http://localhost:1", "https://127.0.0.1", ""])
-def test_a_foreign_origin_is_refused(web_server, origin):
-    assert web_server.get("/api/tracks", Origin=origin).status == 403
-    answer = web_server.post("/api/runs", {"track": "track-01"}, Origin=origin)
+def test_a_foreign_origin_is_refused(play_server, origin):
+    assert play_server.get("/api/tracks", Origin=origin).status == 403
+    answer = play_server.post("/api/runs", {"track": "track-01"}, Origin=origin)
     assert answer.status == 403
     assert "may not use this server" in answer.error
-    assert web_server.get("/api/runs").json == []
+    assert play_server.get("/api/runs").json == []
 
 
-def test_the_servers_own_origin_is_accepted(web_server):
+def test_the_servers_own_origin_is_accepted(play_server):
     for name in ("127.0.0.1", "localhost"):
-        own = f"{name}:{web_server.port}"
-        assert web_server.get("/api/status", Host=own, Origin=f"http://{own}").status == 200
+        own = f"{name}:{play_server.port}"
+        assert play_server.get("/api/status", Host=own, Origin=f"http://{own}").status == 200
 
 
-def test_a_body_must_be_json_of_a_known_length(web_server):
+def test_a_body_must_be_json_of_a_known_length(play_server):
     path, good = "/api/replays/check", b'{"replay":"x"}'
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
-        assert web_server.ask("POST", path, good, {"Content-Type": kind}).status == 415
+        assert play_server.ask("POST", path, good, {"Content-Type": kind}).status == 415
     as_json = {"Content-Type": "application/json"}
-    assert web_server.ask("POST", path, good, as_json).status == 422
+    assert play_server.ask("POST", path, good, as_json).status == 422
     for body in (
         b"",
         b"{",
@@ -105,26 +105,26 @@ def test_a_body_must_be_json_of_a_known_length(web_server):
         b"\xff",
         b"[" * 9000,
     ):
-        answer = web_server.ask("POST", path, body, as_json)
+        answer = play_server.ask("POST", path, body, as_json)
         assert answer.status == 400
         assert answer.error
-    chunked = web_server.ask("POST", path, None, {**as_json, "Transfer-Encoding": "chunked"})
+    chunked = play_server.ask("POST", path, None, {**as_json, "Transfer-Encoding": "chunked"})
     assert chunked.status == 411
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_sent(web_server):
-    with socket.create_connection(("127.0.0.1", web_server.port), 10.0) as plain:
-        head = f"POST /api/board HTTP/1.1\r\nHost: 127.0.0.1:{web_server.port}\r\nContent-Type: application/json\r\n"
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(play_server):
+    with socket.create_connection(("127.0.0.1", play_server.port), 10.0) as plain:
+        head = f"POST /api/board HTTP/1.1\r\nHost: 127.0.0.1:{play_server.port}\r\nContent-Type: application/json\r\n"
         plain.sendall(head.encode() + b"Content-Length: 1000000000\r\n\r\n{")
         answer = b"".join(iter(lambda: plain.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 413")
     assert b"at most 524288 bytes" in answer
-    assert web_server.post("/api/runs", {"track": "t" * 5000}).status == 413
+    assert play_server.post("/api/runs", {"track": "t" * 5000}).status == 413
 
 
-def test_a_wrong_method_is_refused(web_server):
+def test_a_wrong_method_is_refused(play_server):
     for method, path in (("DELETE", "/api/board"), ("PUT", "/api/tracks"), ("POST", "/api/status"), ("POST", "/")):
-        answer = web_server.ask(method, path, b"{}", {"Content-Type": "application/json"})
+        answer = play_server.ask(method, path, b"{}", {"Content-Type": "application/json"})
         assert answer.status == 405
         assert answer.error
 
@@ -175,13 +175,13 @@ def test_a_port_in_use_gives_the_next_free_one_and_says_so(compiled, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_a_connection_that_sends_no_request_is_closed_after_a_while(web_server):
-    with socket.create_connection(("127.0.0.1", web_server.port), 60.0) as plain:
+def test_a_connection_that_sends_no_request_is_closed_after_a_while(play_server):
+    with socket.create_connection(("127.0.0.1", play_server.port), 60.0) as plain:
         plain.sendall(b"GET / HT")
         assert plain.recv(100) == b""
     # Nor does one that has sent a request before, and then drips.
-    with socket.create_connection(("127.0.0.1", web_server.port), 60.0) as plain:
-        plain.sendall(f"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:{web_server.port}\r\n\r\n".encode())
+    with socket.create_connection(("127.0.0.1", play_server.port), 60.0) as plain:
+        plain.sendall(f"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:{play_server.port}\r\n\r\n".encode())
         assert plain.recv(9999).startswith(b"HTTP/1.1 200")
         began_s = time.monotonic()
         try:

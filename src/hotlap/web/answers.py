@@ -64,7 +64,8 @@ class ApiError(Exception):
 
 def answer_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """A JSON response."""
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+    headers = {"Cache-Control": "no-store"}
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
 
 
 def refuse(status: HTTPStatus, text: str, retry_after_s: float | None = None) -> Response:

@@ -162,7 +162,7 @@ async def _events(services: PageServices, view: RunView) -> AsyncIterator[bytes]
                 silent_s = 0.0
                 yield b": still here\n\n"
     except HotlapError as error:  # the run's folder was removed
-        yield _event("error", {"error": " ".join(str(error).split())})
+        yield _event("gone", {"error": " ".join(str(error).split())})
     finally:
         services.num_streams -= 1
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -40,7 +41,7 @@ NUM_PORTS_TRIED = 100
 REQUESTS_PER_S, REQUEST_BURST = 400.0, 1_200
 MAX_CONNECTIONS = 256
 MAX_HEADER_BYTES = 32_768
-FIRST_REQUEST_S = 20.0  # a connection without a request is closed after this
+REQUEST_HEAD_S = 20.0  # within which the head of a request has to arrive
 KEEP_ALIVE_S = 30
 STOPPING_S = 2
 
@@ -187,20 +188,36 @@ class PageUvicorn(uvicorn.Server):
 
 
 class PageProtocol(H11Protocol):
-    """uvicorn's HTTP protocol, which closes a connection that sends no request."""
+    """uvicorn's HTTP protocol, which closes a connection that does not complete the head of a request in time.
+
+    uvicorn itself waits for it without a limit, so that a few hundred silent connections would lock everybody out.
+    """
+
+    _watch: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, and look at it again later."""
+        """Accept a connection."""
         super().connection_made(transport)
-        self._watch = self.loop.call_later(FIRST_REQUEST_S, self._close_if_silent)
+        self._begin_watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what has arrived."""
+        super().data_received(data)
+        if self._watch is None and self.conn.their_state is h11.IDLE:  # the beginning of a head
+            self._begin_watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self._watch.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
         super().connection_lost(exc)
 
-    def _close_if_silent(self) -> None:
-        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+    def _begin_watch(self) -> None:
+        self._watch = self.loop.call_later(REQUEST_HEAD_S, self._end_watch)
+
+    def _end_watch(self) -> None:
+        self._watch = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()
 
 
