@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bridge_process import BridgeProcess
+from play_process import PlayProcess
 
 if TYPE_CHECKING:
     from hotlap.optimal.lap import Plan
@@ -21,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TESTS = Path(__file__).resolve().parent
 # Tests with one of these fixtures are marked `integration`.
-SERVER_FIXTURES = {"bridge_server", "web_server"}
+SERVER_FIXTURES = {"bridge_server", "play_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
@@ -133,4 +134,11 @@ def bridge_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> I
     """A bridge in its own process, ready for clients; BRIDGE_PORT holds its port."""
     with BridgeProcess(tmp_path_factory.mktemp("bridge") / "log") as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("BRIDGE_PORT", str(server.port))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def play_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
+    """The page's server in its own process, with an empty home and results folder."""
+    with PlayProcess(tmp_path_factory.mktemp("play")) as server:
         yield server

@@ -235,7 +235,7 @@ def test_train_never_overwrites_a_run(bootstrap, pip, commands):
 
 def test_make_and_help_know_every_verb_and_an_unknown_one_is_refused(bootstrap, capsys):
     assert bootstrap.main(["fly"]) == 2
-    assert "no verb 'fly'; the verbs are train, test, check" in capsys.readouterr().err
+    assert "no verb 'fly'; the verbs are train, play, test, check" in capsys.readouterr().err
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert re.search(r"^VERBS := (.*)$", makefile, re.MULTILINE)[1].split() == list(bootstrap.VERBS)
     assert re.findall(r"^  (\w+)   *\w", bootstrap.__doc__, re.MULTILINE) == list(bootstrap.VERBS)

@@ -3,6 +3,7 @@
 usage: python tools/bootstrap.py VERB [args]
 
   train   train a car on track-01 (minutes), evaluate it and write a report; after Ctrl-C it continues where it was
+  play    serve the page: watch the AI, race it, draw your own track
   test    run the fast tests
   check   check format, lint and types, then run the fast tests
   slow    run the tests that take minutes
@@ -53,6 +54,7 @@ INTERRUPTED = 130
 # Each verb runs `python -m COMMAND` for each of its commands. Arguments after the verb go to the last command.
 VERBS: "dict[str, list[str]]" = {
     "train": ["hotlap train --recipe racer-ppo --continue --report"],
+    "play": ["hotlap play"],
     "test": ["pytest"],
     "check": ["ruff format --check", "ruff check", "mypy", "pytest -x -q"],
     "slow": ["pytest --slow --timeout 0"],

@@ -87,6 +87,18 @@ class BridgeTimeoutError(BridgeConnectionError, TimeoutError):
     """A bridge did not answer in time."""
 
 
+class ReplayError(HotlapError, ValueError):
+    """A replay is damaged, forged, or of another road or physics."""
+
+
+class BoardError(HotlapError, RuntimeError):
+    """The board of lap times cannot be read or written, or is full."""
+
+
+class PageError(HotlapError, RuntimeError):
+    """The page's server cannot start."""
+
+
 def one_line(error: Exception) -> str:
     """The message of another library's error, shortened to one line for quoting in ours."""
     return " ".join(str(error).split())[:MAX_FOREIGN_MESSAGE].rstrip(".")

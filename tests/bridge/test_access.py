@@ -5,7 +5,7 @@ from http import HTTPStatus
 import pytest
 
 from hotlap.bridge import access as access_module
-from hotlap.bridge.access import AccessRules, check_exposure, is_loopback
+from hotlap.bridge.access import AccessRules, RateLimit, check_exposure, is_loopback
 from hotlap.errors import ConfigError
 
 LOCAL = AccessRules("127.0.0.1", 9876, None)
@@ -86,3 +86,55 @@ def test_on_a_public_address_the_origin_may_equal_the_host_header():
     assert PUBLIC.check("/", origin, {**SESAME, "Host": "racer.example:9876"}) is None
     for host in ({}, {"Host": "other.example:9876"}, {"Host": "racer.example"}):
         assert PUBLIC.check("/", origin, {**SESAME, **host}).status == HTTPStatus.FORBIDDEN
+
+
+# --- pages ---
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9876", "localhost:9876", "LOCALHOST:9876", "[::1]:9876"])
+def test_a_page_of_this_machine_is_served(host):
+    assert LOCAL.check_page("/", [], {"Host": host}) is None
+    assert LOCAL.check_page("/", [f"http://{host}"], {"Host": host}) is None
+
+
+REBOUND = """example.org example.org:9876 127.0.0.1 127.0.0.1:80 localhost:3000 127.0.0.1.example.org:9876
+    127.0.0.1:9876@example.org user@127.0.0.1:9877 [bad:9876 127.0.0.1:port"""
+
+
+@pytest.mark.parametrize("host", ["", *REBOUND.split()])
+def test_a_foreign_host_is_refused_without_an_origin_too(host):
+    refusal = LOCAL.check_page("/", [], {"Host": host})
+    assert refusal.status == HTTPStatus.FORBIDDEN
+    assert LOCAL.check_page("/", ["http://127.0.0.1:9876"], {"Host": host}) == refusal
+    assert LOCAL.check_page("/", [], {}).status == HTTPStatus.FORBIDDEN
+
+
+def test_a_cookie_stands_for_the_token_but_not_for_the_origin():
+    name, value = PUBLIC.cookie
+    assert "sesame" not in value
+    assert LOCAL.cookie is None
+    headers = {"Host": "racer.example:9876", "Cookie": f"other=1; {name}={value}"}
+    assert PUBLIC.check_page("/", [], headers) is None
+    assert PUBLIC.check_page("/", ["http://racer.example:9876"], headers) is None
+    assert PUBLIC.check_page("/", ["http://evil.example"], headers).status == HTTPStatus.FORBIDDEN
+    for cookie in (
+        "",
+        f"{name}=",
+        f"{name}=x",
+        f"x{name}={value}",
+        f"{name}=s\u00e9same",
+        "\x00=;;=",
+        f"{name}=sesame",
+    ):
+        assert PUBLIC.check_page("/", [], {**headers, "Cookie": cookie}).status == HTTPStatus.UNAUTHORIZED
+    assert PUBLIC.check_page("/?token=sesame", [], {"Host": "racer.example:9876"}) is None
+
+
+def test_a_rate_limit_lets_a_burst_through_and_then_so_many_a_second():
+    now = [100.0]
+    limit = RateLimit(per_s=2.0, burst=3, clock=lambda: now[0])
+    assert [limit.take() for _ in range(5)] == [None, None, None, 0.5, 0.5]
+    now[0] += 0.5
+    assert [limit.take(), limit.take()] == [None, 0.5]
+    now[0] += 1000.0
+    assert [limit.take() for _ in range(4)] == [None, None, None, 0.5]

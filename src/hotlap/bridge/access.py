@@ -1,10 +1,15 @@
-"""Who may connect to a local server: clients with the token, and web pages of the server's own address only."""
+"""Who may use a local server, and how often: clients with the token, and web pages of the server's own address only.
+
+The bridge and the page's server share these rules.
+"""
 
 import hmac
 import ipaddress
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from hotlap.errors import ConfigError
@@ -58,13 +63,38 @@ class AccessRules:
 
     def check(self, target: str, origins: Sequence[str], headers: Mapping[str, str]) -> Refusal | None:
         """Why a client is refused, or None; `target` is the requested path with its query (`/?token=…`)."""
-        for origin in origins:
-            if not self._is_own(origin, headers.get("Host", "")):
-                return Refusal(HTTPStatus.FORBIDDEN, f"pages of {origin[:80]} may not use this server")
+        if refusal := self._check_origins(origins, headers):
+            return refusal
         if self.token is not None and not self._has_token(target, headers.get("Authorization", "")):
             return Refusal(
                 HTTPStatus.UNAUTHORIZED, "this server needs its token: Authorization: Bearer TOKEN, or ?token=TOKEN"
             )
+        return None
+
+    def check_page(self, target: str, origins: Sequence[str], headers: Mapping[str, str]) -> Refusal | None:
+        """`check` for a server of pages: `Host` must be the server's own too, and a cookie may stand for the token.
+
+        A page fetches from its own address without an `Origin`. Without the check of `Host`, a foreign page whose DNS
+        name was rebound to 127.0.0.1 would be such a page.
+        """
+        host = headers.get("Host", "")
+        if is_loopback(self.host) and not self._is_own(f"http://{host}", host):
+            return Refusal(HTTPStatus.FORBIDDEN, f"this server does not answer for host {host[:80]!r}")
+        if self.token is not None and self._has_cookie(headers.get("Cookie", "")):
+            return self._check_origins(origins, headers)
+        return self.check(target, origins, headers)
+
+    @property
+    def cookie(self) -> tuple[str, str] | None:
+        """Name and value of the cookie that stands for the token, derived so that it does not give the token away."""
+        if self.token is None:
+            return None
+        return f"hotlap_page_{self.port}", hmac.digest(self.token.encode(), b"hotlap page", "sha256").hex()
+
+    def _check_origins(self, origins: Sequence[str], headers: Mapping[str, str]) -> Refusal | None:
+        for origin in origins:
+            if not self._is_own(origin, headers.get("Host", "")):
+                return Refusal(HTTPStatus.FORBIDDEN, f"pages of {origin[:80]} may not use this server")
         return None
 
     def _is_own(self, origin: str, host_header: str) -> bool:
@@ -92,3 +122,29 @@ class AccessRules:
             return False
         expected = (self.token or "").encode()
         return any(hmac.compare_digest(offer.encode("utf-8", "replace"), expected) for offer in offers)
+
+    def _has_cookie(self, header: str) -> bool:
+        name, expected = self.cookie or ("", "")
+        try:
+            found = SimpleCookie(header).get(name)
+        except CookieError:
+            return False
+        return found is not None and hmac.compare_digest(found.value.encode("utf-8", "replace"), expected.encode())
+
+
+class RateLimit:
+    """At most `per_s` requests a second on average, and `burst` at once (a token bucket)."""
+
+    def __init__(self, per_s: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s, self._burst, self._clock = per_s, burst, clock
+        self._left, self._at_s = float(burst), clock()
+
+    def take(self) -> float | None:
+        """Count one request; None if it is within the limit, else the seconds after which one will be."""
+        now_s = self._clock()
+        self._left = min(self._burst, self._left + (now_s - self._at_s) * self._per_s)
+        self._at_s = now_s
+        if self._left < 1.0:
+            return (1.0 - self._left) / self._per_s
+        self._left -= 1.0
+        return None

@@ -18,6 +18,8 @@ _OPTIONAL = {
     "envpool": ("a fast LunarLander-v3", "pip install envpool (Linux, Python 3.11 or newer)"),
     "Box2D": ("Gymnasium's LunarLander-v3", "pip install swig, then pip install 'gymnasium[box2d]'"),
     "casadi": ("solving the optimal lap of a track", "pip install casadi"),
+    "starlette": ("hotlap play", "pip install 'hotlap[play]'"),
+    "uvicorn": ("hotlap play", "pip install 'hotlap[play]'"),
     "onnx": ("hotlap export --format onnx", "pip install onnx onnxruntime"),
 }
 _NONE = {

@@ -15,7 +15,9 @@ from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
 from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
+from hotlap.cli.play import play
 from hotlap.cli.report import report
+from hotlap.cli.site import site
 from hotlap.cli.sweep import sweep_app
 from hotlap.cli.tracks import tracks_app
 from hotlap.cli.train import resume, train
@@ -56,6 +58,8 @@ app.command()(report)
 app.command()(export)
 app.command("import")(import_)
 app.command()(optimal)
+app.command()(play)
+app.command()(site)
 app.command()(bridge)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")

@@ -33,10 +33,7 @@ class Algorithm:
     name: AlgorithmName
     sb3_class: type[BaseAlgorithm]
     policies: Mapping[PolicyKind, type[BasePolicy]]
-    actor_hidden: str = "mlp_extractor.policy_net"  # prefix of the actor's hidden layers in the state dict
-    actor_output: str = "action_net"  # prefix of the actor's last layer
     is_off_policy: bool = False  # learns from a replay buffer
-    is_squashed: bool = False  # actions pass through tanh and are scaled to their bounds, instead of being clipped
     critic_key: str = "vf"  # of the critic's widths in `net_arch`
     has_log_std: bool = True  # has the parameter log_std_init sets
 
@@ -48,10 +45,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         "sac",
         SAC,
         _SAC_POLICIES,
-        actor_hidden="actor.latent_pi",
-        actor_output="actor.mu",
         is_off_policy=True,
-        is_squashed=True,
         critic_key="qf",
         has_log_std=False,
     ),

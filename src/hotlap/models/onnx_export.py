@@ -16,9 +16,9 @@ from stable_baselines3.common.preprocessing import is_image_space
 from hotlap._version import __version__
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import ModelError
-from hotlap.models.algorithms import ALGORITHMS
+from hotlap.models.actor import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.model_file import Arrays, ModelCard, ModelFile
-from hotlap.models.policy import VARIANCE_FLOOR, LearnedPolicy, activation_name, actor_layers, describe_space
+from hotlap.models.policy import LearnedPolicy, activation_name, describe_space
 
 OPSET = 17
 IR_VERSION = 8  # the oldest with this opset, so that older runtimes can read the file
@@ -49,7 +49,7 @@ def policy_graph(model: ModelFile) -> ModelProto:
         value = graph.add("Flatten", value, axis=1)
     value = _network(graph, value, model)
     if isinstance(actions, spaces.Box):
-        _bound(graph, value, actions, ALGORITHMS[card.algorithm].is_squashed)
+        _bound(graph, value, actions, ACTORS[card.algorithm].is_squashed)
         output = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, [BATCH, *actions.shape])
     else:
         graph.add("ArgMax", value, axis=1, keepdims=0, output=OUTPUT)

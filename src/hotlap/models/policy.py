@@ -1,8 +1,7 @@
 """The network of a model file: built, filled with its weights, and asked for actions."""
 
 import inspect
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +16,9 @@ from torch import nn
 
 from hotlap.envs.spaces import action_space
 from hotlap.errors import ConfigError, ModelError, one_line
+from hotlap.models.actor import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.algorithms import ALGORITHMS
-from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicyKind, PolicySettings
+from hotlap.models.model_file import ModelCard, ModelFile, PolicyKind, PolicySettings
 from hotlap.models.space_data import same_to_policy, space_data
 from hotlap.sim.policy_forward import PackedPolicy, pack_policy
 
@@ -27,7 +27,6 @@ from hotlap.sim.policy_forward import PackedPolicy, pack_policy
 PEDAL_AXIS = ((1.1, 0.0, 0.0), (0.0, 1.1, -1.1))
 INITIAL_GAIN = 0.01  # of the layer that gives the actions, as in stable-baselines3
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
-VARIANCE_FLOOR = 1e-8  # as in stable-baselines3's VecNormalize
 MAX_SPACE_TEXT = 120  # characters of a space in an error text
 MIN_PICTURE_SIDE = 36  # pixels: NatureCNN's convolutions need at least this
 MIN_CNN_FEATURES = 256  # of a picture: 256 in a Dict, 512 alone
@@ -108,16 +107,6 @@ def activation_name(card: ModelCard) -> str:
     return next(name for name, module in ACTIVATIONS.items() if module is default)
 
 
-def actor_layers(weights: Arrays, algorithm: str) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Weights (out, in) and biases (out,) of a perceptron's layers, from observations to actions."""
-    names = ALGORITHMS[algorithm]
-    # The numbers missing between the hidden layers are activations.
-    pattern = re.compile(rf"{re.escape(names.actor_hidden)}\.(\d+)\.weight")
-    numbers = sorted(int(match[1]) for match in map(pattern.fullmatch, weights) if match)
-    for layer in (*(f"{names.actor_hidden}.{number}" for number in numbers), names.actor_output):
-        yield weights[f"{layer}.weight"], weights[f"{layer}.bias"]
-
-
 class LearnedPolicy:
     """Deterministic actions for batches of raw observations: normalizer, network and clipping in one."""
 
@@ -177,7 +166,7 @@ class LearnedPolicy:
             clip=np.inf if self._clip_obs is None else self._clip_obs,
             num_stack=card.stack,
             num_fourier=card.lap_fourier,
-            is_squashed=ALGORITHMS[card.algorithm].is_squashed,
+            is_squashed=ACTORS[card.algorithm].is_squashed,
             **normalizer,
         )
 

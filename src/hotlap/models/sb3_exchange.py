@@ -24,12 +24,12 @@ from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import OBSERVATION_LAYOUT, action_space
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
+from hotlap.models.actor import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS, Algorithm
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicySettings, refuse_not_finite
 from hotlap.models.policy import (
     ACTIVATIONS,
-    VARIANCE_FLOOR,
     LearnedPolicy,
     policy_arguments,
     policy_kind,

@@ -30,16 +30,21 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Holder:
+class LockHolder:
     """The process that wrote the lock file."""
 
     pid: int
     host: str
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is a process of this machine."""
+        return self.host == socket.gethostname()
+
+    @property
     def is_alive(self) -> bool:
         """Whether it may still run; of a process on another host nothing is known."""
-        if self.host != socket.gethostname() or os.name != "posix":
+        if not self.is_here or os.name != "posix":
             return True
         try:
             os.kill(self.pid, 0)
@@ -136,7 +141,7 @@ class RunLock:
     def _take_over(self, descriptor: int, has_os_lock: bool) -> None:
         before = _read_holder(descriptor)
         if before is not None:
-            is_mine = before == _Holder(os.getpid(), socket.gethostname())
+            is_mine = before == LockHolder(os.getpid(), socket.gethostname())
             if not has_os_lock and not is_mine and before.is_alive:
                 raise self._refusal(before)
             _log.warning("%s: left by a process that ended early (%s). It is taken over.", self.path, before)
@@ -146,25 +151,56 @@ class RunLock:
             os.lseek(descriptor, 0, os.SEEK_SET)
             os.write(descriptor, text + b"\n")
 
-    def _wait_for_holder(self, descriptor: int) -> _Holder | None:
+    def _wait_for_holder(self, descriptor: int) -> LockHolder | None:
         ends_s = time.monotonic() + TEXT_WAIT_S
         while (holder := _read_holder(descriptor)) is None and time.monotonic() < ends_s:
             time.sleep(0.02)
         return holder
 
-    def _refusal(self, holder: _Holder | None) -> TrainingError:
+    def _refusal(self, holder: LockHolder | None) -> TrainingError:
         remedy = "Wait for it, stop it, or choose another --run-name."
         if holder is not None and holder.host != socket.gethostname():
             remedy = f"If that machine no longer runs it, delete {self.path}."
         return TrainingError(f"{self.path.parent}: is in use by another process ({holder or 'PID unknown'}). {remedy}")
 
 
-def _read_holder(descriptor: int) -> _Holder | None:
+def find_holder(folder: Path) -> LockHolder | None:
+    """The process that seems to train in a folder: it wrote the lock file, and one with its id is alive.
+
+    Only reads; the id may by now be another process's. `is_locked` knows for sure.
+    """
+    try:
+        descriptor = open_plain(folder / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        holder = _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return holder if holder is not None and holder.is_alive else None
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process holds the lock. For a moment the lock is held here, so do not ask often."""
+    try:
+        descriptor = open_plain(folder / LOCK_NAME, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        _lock_file(descriptor)
+    except OSError as error:
+        return error.errno in _IS_HELD
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _read_holder(descriptor: int) -> LockHolder | None:
     """Who wrote the file; None where it is empty or damaged."""
     try:
         os.lseek(descriptor, 0, os.SEEK_SET)
         found = json.loads(os.read(descriptor, MAX_TEXT_BYTES))
-        return _Holder(int(found["pid"]), str(found["host"])[:255])
+        return LockHolder(int(found["pid"]), str(found["host"])[:255])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 

@@ -1,0 +1,25 @@
+"""`hotlap site`: the page as static files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotlap.cli.output import print_json
+
+
+def site(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new, empty, or an older page.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+) -> None:
+    """Write the page as static files for any web host: watch, race, replays, built-in tracks and drivers.
+
+    Example: hotlap site public && python -m http.server --directory public
+    """
+    from hotlap.web.site import write_site
+
+    num_bytes = write_site(folder)
+    if as_json:
+        print_json({"folder": str(folder), "bytes": num_bytes})
+        return
+    print(f"{folder}: {num_bytes / 1e6:.2f} MB. Try it: python -m http.server --directory {folder}")

@@ -1,0 +1,28 @@
+"""`PackedDriver`: drives a fleet with a policy that is packed for compiled code. Needs no learning library."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.envs.fleet import Fleet
+from hotlap.sim.policy_forward import PackedPolicy, decide_cars, make_memory
+
+
+class PackedDriver:
+    """Drives with the simulator's own kernels: the same lap, to the bit, on every machine, alone or among others."""
+
+    def __init__(self, packed: PackedPolicy, action_repeat: int, name: str) -> None:
+        self.name = name
+        self.packed = packed
+        self.action_repeat = action_repeat
+
+    def begin(self, fleet: Fleet, seed: int) -> None:
+        """Clear the memory; a policy is deterministic, so the seed is not used."""
+        self._memory = make_memory(self.packed, fleet.num_cars)
+        self._tick = 0
+
+    def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A new action every `action_repeat` ticks, held in between."""
+        if self._tick % self.action_repeat == 0:
+            decide_cars(self.packed, np.ascontiguousarray(obs), self._memory)
+        self._tick += 1
+        return self._memory.actions.copy()

@@ -1,0 +1,1 @@
+"""The page: its server, its data, and the static files it is made of."""

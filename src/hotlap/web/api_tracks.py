@@ -1,0 +1,172 @@
+"""Routes of tracks, drawings and optimal laps."""
+
+import base64
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hotlap.errors import HotlapError, TrackError
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import SPLITS, TrackEntry, find_entries, list_tracks, load_track
+from hotlap.web.answers import ApiError, answer_json, endpoint, read_json
+from hotlap.web.drawn_tracks import DrawingError, DrawnRoad, check_drawing, check_track_file, save_drawing
+from hotlap.web.optimum import has_solver
+from hotlap.web.page_data import describe_track, recorded_drive, track_file
+from hotlap.web.services import PageServices, limit, services_of
+
+MAX_DRAWING_BYTES = 131_072
+
+
+class DrawingBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A drawing."""
+
+    points: list[tuple[float, float]]
+    width_m: float
+
+
+class TrackBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A drawing, or the text of a track file, to save."""
+
+    id: str
+    points: list[tuple[float, float]] | None = None
+    width_m: float | None = None
+    centreline: str | None = None
+    replace: bool = False
+
+
+async def get_tracks(request: Request) -> Response:
+    """List the tracks."""
+    has_split = request.query_params.get("split") == "1"
+    return answer_json(await services_of(request).compute(_list, has_split))
+
+
+async def get_track(request: Request) -> Response:
+    """One track."""
+    return answer_json(await services_of(request).compute(_describe, request.path_params["track_id"]))
+
+
+async def get_centreline(request: Request) -> Response:
+    """The track's file."""
+
+    def read(track_id: str) -> bytes:
+        return find_entries([track_id])[0].path.read_bytes()
+
+    track_id = request.path_params["track_id"]
+    content = await services_of(request).compute(read, track_id)
+    headers = {"Content-Disposition": f'attachment; filename="{track_id}.csv"'}
+    return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+async def check(request: Request) -> Response:
+    """Whether a drawing can be driven."""
+    services = services_of(request)
+    limit(services.computing)
+    body = await read_json(request, DrawingBody, MAX_DRAWING_BYTES)
+    return answer_json(await services.compute(_check, body))
+
+
+async def save(request: Request) -> Response:
+    """Save a drawing or a track file."""
+    services = services_of(request)
+    limit(services.computing)
+    body = await read_json(request, TrackBody, MAX_DRAWING_BYTES)
+    return answer_json(await services.compute(_save, body), HTTPStatus.CREATED)
+
+
+async def get_optimal(request: Request) -> Response:
+    """The state of a track's optimal lap."""
+    services = services_of(request)
+    return answer_json(await services.compute(_optimal, services, request.path_params["track_id"]))
+
+
+async def solve_optimal(request: Request) -> Response:
+    """Start solving a track's optimal lap."""
+    services = services_of(request)
+    limit(services.starting)
+    if not has_solver():
+        raise ApiError(
+            HTTPStatus.SERVICE_UNAVAILABLE, "solving needs CasADi. Install it: pip install 'hotlap[optimal]'."
+        )
+
+    def start(track_id: str) -> dict[str, Any]:
+        answer = _optimal(services, track_id)
+        if answer["replay"] is None:
+            services.optimum.start(load_track(track_id))
+            answer = _optimal(services, track_id)
+        return answer
+
+    return answer_json(await services.compute(start, request.path_params["track_id"]), HTTPStatus.ACCEPTED)
+
+
+ROUTES = [
+    Route("/api/tracks", endpoint(get_tracks), methods=["GET"]),
+    Route("/api/tracks", endpoint(save), methods=["POST"]),
+    Route("/api/tracks/{track_id}", endpoint(get_track), methods=["GET"]),
+    Route("/api/tracks/{track_id}/centreline.csv", endpoint(get_centreline), methods=["GET"]),
+    Route("/api/tracks/{track_id}/optimal", endpoint(get_optimal), methods=["GET"]),
+    Route("/api/tracks/{track_id}/optimal", endpoint(solve_optimal), methods=["POST"]),
+    Route("/api/drawings/check", endpoint(check), methods=["POST"]),
+]
+
+
+def _list(has_split: bool) -> list[dict[str, Any]]:
+    return [
+        _without_figures(entry) if entry.source in SPLITS else _entry(entry)
+        for entry in list_tracks()
+        if has_split or entry.source not in SPLITS
+    ]
+
+
+def _describe(track_id: str) -> dict[str, Any]:
+    return describe_track(load_track(track_id), find_entries([track_id])[0].source)
+
+
+def _entry(entry: TrackEntry) -> dict[str, Any]:
+    try:
+        return describe_track(load_track(entry.track_id), entry.source)
+    except (HotlapError, OSError) as error:  # a file of the user's that is damaged, or was removed just now
+        return {**_without_figures(entry), "error": " ".join(str(error).split())[:400]}
+
+
+def _without_figures(entry: TrackEntry) -> dict[str, Any]:
+    return {
+        "id": entry.track_id,
+        "name": entry.name,
+        "character": entry.character,
+        "source": entry.source,
+        **dict.fromkeys(("length_m", "road", "medals_sec", "optimal_lap_time_sec", "optimal_standing_lap_time_sec")),
+    }
+
+
+def _check(body: DrawingBody) -> dict[str, Any]:
+    try:
+        drawn = check_drawing(body.points, body.width_m)
+    except DrawingError as error:
+        return {"ok": False, "fault": {"point": error.point, "text": str(error)}}
+    return {"ok": True, **drawn.as_plain(), "track": base64.b64encode(track_file(drawn.track)).decode("ascii")}
+
+
+def _save(body: TrackBody) -> dict[str, Any]:
+    drawn = _road_of(body)
+    save_drawing(body.id, drawn, "drawn on the page", replace=body.replace)
+    return _describe(body.id)
+
+
+def _road_of(body: TrackBody) -> DrawnRoad:
+    if body.centreline is not None and body.points is None and body.width_m is None:
+        return check_track_file(body.centreline)
+    if body.centreline is None and body.points is not None and body.width_m is not None:
+        return check_drawing(body.points, body.width_m)
+    raise TrackError("a track to save has points and width_m, or centreline.")
+
+
+def _optimal(services: PageServices, track_id: str) -> dict[str, Any]:
+    track = load_track(track_id)
+    known = services.board.find_driver("optimal", track_digest(track.nodes))
+    has_replay = known is not None or recorded_drive("optimal", track_id) is not None
+    replay = f"api/drivers/optimal/replay?track={track_id}" if has_replay else None
+    return services.optimum.describe(track, replay)

@@ -1,0 +1,202 @@
+"""The board: best laps with their replays, in an SQLite file under the user's folder."""
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+
+from hotlap.errors import BoardError, one_line
+from hotlap.evaluation.evaluate import Lap
+from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.registry import user_folder
+from hotlap.web.replay_format import Replay
+
+Kind = Literal["human", "model", "casual", "optimal"]
+MAX_ENTRIES_PER_TRACK = 2_000
+_VERSION = 1
+_BUSY_S = 10.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    track TEXT NOT NULL,
+    road TEXT NOT NULL,
+    physics TEXT NOT NULL,
+    driver TEXT NOT NULL,
+    driver_id TEXT,
+    kind TEXT NOT NULL,
+    lap_time_s REAL NOT NULL,
+    lap INTEGER NOT NULL,
+    is_clean INTEGER NOT NULL,
+    date TEXT NOT NULL,
+    drive BLOB NOT NULL UNIQUE,
+    replay BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS entries_by_road ON entries (track, road, physics, is_clean DESC, lap_time_s);
+"""
+_COLUMNS = "id, track, road, physics, driver, driver_id, kind, lap_time_s, lap, is_clean, date"
+
+
+@dataclass(frozen=True)
+class BoardEntry:
+    """One lap on the board."""
+
+    id: int
+    track: str
+    road: str
+    physics: str
+    driver: str  # the name that is shown
+    driver_id: str | None  # None for a person
+    kind: Kind
+    lap_time_s: float  # the simulator's float32
+    lap: int  # number of the lap in the replay; 1 is the standing one
+    is_clean: bool
+    date: str  # ISO 8601, UTC
+
+    def as_plain(self) -> dict[str, Any]:
+        """The entry as the API gives it."""
+        return {
+            "id": self.id,
+            "track": self.track,
+            "driver": self.driver,
+            "driver_id": self.driver_id,
+            "kind": self.kind,
+            "lap_time_sec": self.lap_time_s,
+            "lap": self.lap,
+            "clean": self.is_clean,
+            "date": self.date,
+            "road": self.road,
+            "physics": self.physics,
+            "replay": f"api/replays/{self.id}",
+        }
+
+
+def board_path() -> Path:
+    """The board's file."""
+    return user_folder().parent / "board.sqlite3"
+
+
+class Board:
+    """The board in one file. May be used from several threads, and by several servers at once."""
+
+    def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
+        self.path = path
+        self._now = now
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            # Each entry is on the disk before `add` returns, even if the power fails.
+            self._database.execute("PRAGMA synchronous = FULL")
+            version = self._database.execute("PRAGMA user_version").fetchone()[0]
+            if version > _VERSION:
+                raise BoardError(f"{path}: was written by a newer version of hotlap. Update it, or move the file away.")
+            self._database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        except (OSError, sqlite3.Error) as error:
+            raise self._refusal(error) from None
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    def add(
+        self, track_id: str, replay: Replay, lap: Lap, *, driver: str, kind: Kind, driver_id: str | None = None
+    ) -> tuple[BoardEntry, bool]:
+        """Enter a lap that was verified; returns the entry, and whether it is new: the same drive is entered once."""
+        content = replay.to_bytes()
+        row = (
+            track_id,
+            replay.road,
+            replay.physics,
+            driver,
+            driver_id,
+            kind,
+            lap.time_s,
+            lap.number,
+            int(lap.is_clean),
+            f"{self._now():%Y-%m-%dT%H:%M:%SZ}",
+            _drive_digest(replay),
+            content,
+        )
+        with self._lock:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                try:
+                    entry, is_new = self._insert(row)
+                    self._database.execute("COMMIT")
+                except BaseException:
+                    self._database.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise self._refusal(error) from None
+        return entry, is_new
+
+    def _insert(self, row: tuple[Any, ...]) -> tuple[BoardEntry, bool]:
+        track_id, digest = row[0], row[-2]
+        known = self._database.execute(f"SELECT {_COLUMNS} FROM entries WHERE drive = ?", (digest,)).fetchone()  # noqa: S608
+        if known:
+            return _entry(known), False
+        count = self._database.execute("SELECT count(*) FROM entries WHERE track = ?", (track_id,)).fetchone()[0]
+        if count >= MAX_ENTRIES_PER_TRACK:
+            raise BoardError(f"the board of {track_id} is full: it has {count} entries. Export it and move its file.")
+        cursor = self._database.execute(
+            "INSERT INTO entries (track, road, physics, driver, driver_id, kind, lap_time_s, lap, is_clean, date,"
+            " drive, replay) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            row,
+        )
+        return _entry((cursor.lastrowid, *row[:-2])), True
+
+    def entries(self, track_id: str, road: str) -> list[BoardEntry]:
+        """The laps of a track on its present road and with this physics: clean ones first, then the faster."""
+        rows = self._ask(
+            f"SELECT {_COLUMNS} FROM entries WHERE track = ? AND road = ? AND physics = ?"  # noqa: S608
+            " ORDER BY is_clean DESC, lap_time_s, id",
+            (track_id, road, PHYSICS_VERSION),
+        )
+        return [_entry(row) for row in rows]
+
+    def find_driver(self, driver_id: str, road: str) -> BoardEntry | None:
+        """The newest entry of a driver on a road, if there is one."""
+        rows = self._ask(
+            f"SELECT {_COLUMNS} FROM entries WHERE driver_id = ? AND road = ? AND physics = ? ORDER BY id DESC LIMIT 1",  # noqa: S608
+            (driver_id, road, PHYSICS_VERSION),
+        )
+        return _entry(rows[0]) if rows else None
+
+    def replay(self, entry_id: int) -> bytes | None:
+        """The replay of an entry; None if there is no such entry."""
+        rows = self._ask("SELECT replay FROM entries WHERE id = ?", (entry_id,))
+        return bytes(rows[0][0]) if rows else None
+
+    def export(self) -> list[dict[str, Any]]:
+        """Every entry, also of other roads and physics, with its replay as text."""
+        rows = self._ask(f"SELECT {_COLUMNS}, replay FROM entries ORDER BY id", ())  # noqa: S608
+        return [{**_entry(row[:-1]).as_plain(), "replay": Replay.from_bytes(row[-1]).to_text()} for row in rows]
+
+    def _ask(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._database.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._refusal(error) from None
+
+    def _refusal(self, error: Exception) -> BoardError:
+        reason = getattr(error, "strerror", None) or one_line(error)
+        return BoardError(f"{self.path}: the board cannot be used ({reason}). Move the file away, or set HOTLAP_HOME.")
+
+
+def _entry(row: tuple[Any, ...]) -> BoardEntry:
+    fields = dict(zip(BoardEntry.__dataclass_fields__, row, strict=True))
+    return BoardEntry(**{**fields, "is_clean": bool(fields["is_clean"])})
+
+
+def _drive_digest(replay: Replay) -> bytes:
+    """Identifies a drive, however its inputs were compressed."""
+    digest = hashlib.sha256(f"{replay.road} {replay.physics} {replay.seed} {replay.lap}".encode())
+    digest.update(replay.actions.tobytes())
+    return digest.digest()

@@ -1,0 +1,170 @@
+"""The drivers of the page, found by id: built-in ones, shipped models, and models in the results folder."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from hotlap.atomic_files import refuse_not_plain
+from hotlap.drivers.packed import PackedDriver
+from hotlap.errors import DriverError, HotlapError, InputFileError, ModelError
+from hotlap.models.actor import pack_model
+from hotlap.models.model_file import find_model, read_model
+from hotlap.tracks.byte_limited_cache import ByteLimitedCache
+from hotlap.training.checkpoint import CheckpointManager
+from hotlap.web.page_data import page_file, recorded_run
+from hotlap.web.policy_file import policy_bytes, read_policy_bytes
+from hotlap.web.runs import find_run_folder, read_config, run_folders
+
+
+class UnknownDriverError(DriverError):
+    """There is no driver of this id."""
+
+
+DriverKind = Literal["champion", "generalist", "model", "casual", "optimal"]
+
+RECORDED_ID = "recorded"
+MAX_CACHED_POLICY_BYTES = 16 << 20
+_SHIPPED = Path(str(files("hotlap.models"))) / "shipped"
+_RUN = re.compile(r"run:([A-Za-z0-9][A-Za-z0-9._-]{0,127})(?:@(0|[1-9]\d{0,14}))?", re.ASCII)
+_POLICIES: ByteLimitedCache[tuple[Path, int, int], bytes] = ByteLimitedCache(MAX_CACHED_POLICY_BYTES)
+
+
+def list_drivers(track_id: str, *, has_optimal: bool) -> list[dict[str, Any]]:
+    """Every driver that can drive a track, as the API gives them."""
+    found = []
+    for kind in ("champion", "generalist"):
+        if _shipped_path(kind, track_id).is_file():
+            found.append(_describe(kind, kind, kind, track_id if kind == "champion" else None, has_policy=True))
+    if has_optimal:
+        found.append(_describe("optimal", "optimal", "optimal", None, on_track=track_id))
+    found.append(_describe("casual", "casual", "casual", None, on_track=track_id))
+    for name, folder in run_folders().items():
+        config = read_config(folder)
+        if config is None or not _has_model(folder):
+            continue
+        found.append(_describe(f"run:{name}", name, "model", config.racer.track, has_policy=True))
+    return found
+
+
+def kind_of(driver_id: str) -> DriverKind:
+    """The kind of a driver; an UnknownDriverError where the id is no driver's."""
+    if driver_id in ("champion", "generalist", "casual", "optimal"):
+        return driver_id  # type: ignore[return-value]
+    if driver_id == RECORDED_ID or _RUN.fullmatch(driver_id):
+        return "model"
+    raise _unknown(driver_id)
+
+
+def find_driver_model(driver_id: str, track_id: str | None = None) -> Path:
+    """The model file of a driver; a DriverError where there is none."""
+    if driver_id in ("champion", "generalist"):
+        path = _shipped_path(driver_id, track_id or "")
+        if not path.is_file():
+            raise _unknown(driver_id)
+        return path
+    match = _RUN.fullmatch(driver_id)
+    folder = run_folders().get(match[1]) if match else None
+    if match is None or folder is None:
+        raise _unknown(driver_id)
+    if match[2] is not None:
+        return find_checkpoint(match[1], int(match[2]))
+    try:
+        path = find_model(str(folder))
+    except InputFileError:
+        raise _unknown(driver_id) from None
+    return _plain(path)
+
+
+def find_checkpoint(run_id: str, step: int) -> Path:
+    """The checkpoint of a run at a step; a DriverError where there is none."""
+    checkpoints = CheckpointManager(find_run_folder(run_id))
+    if step not in checkpoints.steps():
+        raise UnknownDriverError(f"run {run_id}: it has no checkpoint at step {step}.")
+    return _plain(checkpoints.path_of(step))
+
+
+def read_policy(path: Path) -> bytes:
+    """The policy file of a model; kept in memory while the file does not change."""
+    try:
+        status = path.stat()
+    except OSError:
+        raise ModelError(f"{path.name}: it is gone. Choose another.") from None
+    key = (path, status.st_mtime_ns, status.st_size)
+    content = _POLICIES.get(key)
+    if content is None:
+        content = policy_bytes(read_model(path))
+        _POLICIES.put(key, content, len(content))
+    return content
+
+
+def make_model_driver(driver_id: str, track_id: str) -> PackedDriver:
+    """The driver of a model, for the server's own drives."""
+    if driver_id == RECORDED_ID:
+        return _make_recorded_driver(track_id)
+    model = read_model(find_driver_model(driver_id, track_id))
+    return PackedDriver(pack_model(model), model.card.action_repeat, driver_id.removeprefix("run:"))
+
+
+def shipped_model_ids(track_id: str) -> list[str]:
+    """The drivers with a policy that ship for a track."""
+    found = [kind for kind in ("champion", "generalist") if _shipped_path(kind, track_id).is_file()]
+    run = recorded_run()
+    return [*found, RECORDED_ID] if run and run["track"] == track_id else found
+
+
+def _make_recorded_driver(track_id: str) -> PackedDriver:
+    """The best policy of the training run that ships, on the track that it was trained on."""
+    run = recorded_run()
+    content = page_file(run["best"]["policy"].removeprefix("data/")) if run and run["track"] == track_id else None
+    if content is None:
+        raise _unknown(RECORDED_ID)
+    packed, header = read_policy_bytes(content[0])
+    return PackedDriver(packed, int(header["action_repeat"]), RECORDED_ID)
+
+
+def _describe(
+    driver_id: str,
+    name: str,
+    kind: DriverKind,
+    track: str | None,
+    *,
+    has_policy: bool = False,
+    on_track: str | None = None,
+) -> dict[str, Any]:
+    base = f"api/drivers/{quote(driver_id, safe=':@')}"
+    policy = f"{base}/policy" + (f"?track={track}" if kind == "champion" else "")
+    return {
+        "id": driver_id,
+        "name": name,
+        "kind": kind,
+        "track": track,
+        "policy": policy if has_policy else None,
+        "replay": None if has_policy else f"{base}/replay?track={on_track}",
+    }
+
+
+def _has_model(folder: Path) -> bool:
+    try:
+        _plain(find_model(str(folder)))
+    except HotlapError:
+        return False
+    return True
+
+
+def _plain(path: Path) -> Path:
+    """The path, if it is a regular file and no link: a run's folder may be somebody else's."""
+    try:
+        refuse_not_plain(path)
+    except OSError as error:
+        raise DriverError(f"{path.name}: cannot be used ({error.strerror or error}). Choose another.") from None
+    return path
+
+
+def _shipped_path(kind: str, track_id: str) -> Path:
+    return _SHIPPED / ("generalist.zip" if kind == "generalist" else f"{Path(track_id).name}.zip")
+
+
+def _unknown(driver_id: str) -> UnknownDriverError:
+    return UnknownDriverError(f"driver {driver_id!r:.80} is not known. GET api/drivers lists all.")

@@ -1,0 +1,162 @@
+"""The page's data files: tracks, lists, recorded drivers and a recorded training run, by name.
+
+`hotlap site` writes them to `data/`; the server answers `GET /data/NAME` with the same bytes. Names come from the
+network: ids in them are looked up, never used as paths.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotlap.errors import HotlapError
+from hotlap.optimal.reference import Reference, find_reference
+from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.corners import find_corners, name_corners
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import SPLITS, Track, TrackEntry, list_tracks, load_track
+
+TRACK_MAGIC = b"HLT1"
+_HEAD = struct.Struct("<4sI")
+RECORDED = Path(str(files("hotlap.web"))) / "recorded"
+RECORDED_DRIVERS = {"optimal": "Optimal driver", "casual": "Casual driver"}
+RUN_FILE = "recorded-run.json"
+
+BINARY, JSON = "application/octet-stream", "application/json"
+
+
+def page_file(name: str) -> tuple[bytes, str] | None:
+    """Content and media type of `data/NAME`; None if there is no such file."""
+    if name == "tracks.json":
+        return _json(tracks_list())
+    if name in _recorded_names():
+        return (RECORDED / name).read_bytes(), JSON if name.endswith(".json") else BINARY
+    track_id, _, kind = name.partition(".")
+    if kind not in {"track", "drivers.json"} or not any(entry.track_id == track_id for entry in list_tracks()):
+        return None
+    try:
+        track = load_track(track_id)
+    except HotlapError:  # a file of the user's that cannot be driven
+        return None
+    return (track_file(track), BINARY) if kind == "track" else _json(drivers_list(track_id))
+
+
+def file_names() -> Iterator[str]:
+    """The names of all data files of the shipped tracks, in a fixed order."""
+    yield "tracks.json"
+    for entry in _built_in():
+        yield f"{entry.track_id}.track"
+        yield f"{entry.track_id}.drivers.json"
+    yield from sorted(_recorded_names())
+
+
+def tracks_list() -> list[dict[str, Any]]:
+    """The built-in tracks, as `GET /api/tracks` describes them."""
+    return [describe_track(load_track(entry.track_id), entry.source) for entry in _built_in()]
+
+
+def describe_track(track: Track, source: str) -> dict[str, Any]:
+    """A track in the list of tracks."""
+    reference = find_reference(track)
+    return {
+        "id": track.track_id,
+        "name": track.name,
+        "character": track.character,
+        "source": source,
+        "length_m": round(track.nodes.length_m, 3),
+        "road": track_digest(track.nodes),
+        "medals_sec": dict(track.medals_s) or None,
+        "optimal_lap_time_sec": reference.lap_time_s if reference else None,
+        "optimal_standing_lap_time_sec": reference.standing_lap_time_s if reference else None,
+    }
+
+
+def drivers_list(track_id: str) -> list[dict[str, Any]]:
+    """The drivers that ship for a track, as `GET /api/drivers` describes them."""
+    found: list[dict[str, Any]] = []
+    for driver, name in RECORDED_DRIVERS.items():
+        if recorded_drive(driver, track_id) is not None:
+            replay = f"data/{_replay_name(driver, track_id)}"
+            found.append(_driver(driver, name, driver, None, replay=replay))
+    run = recorded_run()
+    if run and run["track"] == track_id:
+        best = run["best"]
+        entry = _driver("recorded", "AI of the recorded run", "model", track_id, policy=best["policy"])
+        found.insert(0, {**entry, "step": best["step"]})
+    return found
+
+
+def recorded_drive(driver: str, track_id: str) -> bytes | None:
+    """The replay of a driver's laps that ships for a track, or None."""
+    name = _replay_name(driver, track_id)
+    return (RECORDED / name).read_bytes() if name in _recorded_names() else None
+
+
+def recorded_run() -> dict[str, Any] | None:
+    """The training run that ships, as `GET /api/runs/ID` describes one; its policies are data files."""
+    if RUN_FILE not in _recorded_names():
+        return None
+    run: dict[str, Any] = json.loads((RECORDED / RUN_FILE).read_text(encoding="utf-8"))
+    return run
+
+
+def track_file(track: Track) -> bytes:
+    """All that the page needs to drive on a track and to draw it: `docs/web-api.md` describes the format."""
+    heads, nodes, portals = track.ribbon
+    reference = find_reference(track)
+    line = _line(reference)
+    corners = find_corners(track.nodes)
+    header = {
+        **describe_track(track, "built-in" if track.is_shipped else "yours"),
+        "physics": PHYSICS_VERSION,
+        "num_nodes": len(nodes),
+        "num_portals": len(portals),
+        "num_line_points": line.shape[1],
+        "corners": [
+            {"arc_m": round(corner.apex * track.nodes.step_m, 1), "name": name}
+            for corner, name in zip(corners, name_corners(track.nodes, corners), strict=True)
+        ],
+    }
+    text = json.dumps(header, allow_nan=False).encode()
+    text += b" " * (-len(text) % 4)
+    return b"".join(
+        [_HEAD.pack(TRACK_MAGIC, len(text)), text, *(part.tobytes() for part in (heads, nodes, portals, line))]
+    )
+
+
+def _line(reference: Reference | None) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """The optimal line, (3, num_points): x, y (m) and speed (m/s)."""
+    if reference is None:
+        return np.zeros((3, 0), "<f4")
+    line = reference.raceline
+    return np.stack([line.x_m, line.y_m, line.vx_mps]).astype("<f4")
+
+
+def _driver(
+    driver_id: str, name: str, kind: str, track: str | None, *, policy: str | None = None, replay: str | None = None
+) -> dict[str, Any]:
+    return {
+        "id": driver_id, "name": name, "kind": kind, "track": track, "step": None, "policy": policy, "replay": replay,
+    }  # fmt: skip
+
+
+def _json(value: Any) -> tuple[bytes, str]:
+    return json.dumps(value, allow_nan=False).encode(), JSON
+
+
+def _replay_name(driver: str, track_id: str) -> str:
+    return f"{track_id}.{driver}.replay"
+
+
+def _built_in() -> list[TrackEntry]:
+    return [entry for entry in list_tracks() if entry.source not in {*SPLITS, "yours"}]
+
+
+@lru_cache(maxsize=1)
+def _recorded_names() -> frozenset[str]:
+    return frozenset(path.name for path in RECORDED.iterdir()) if RECORDED.is_dir() else frozenset()

@@ -1,0 +1,103 @@
+"""Replays driven in the simulator: verified to the last bit, and recorded from drivers."""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from hotlap.drivers.driver import Driver
+from hotlap.envs.fleet import MAX_REPEAT, Fleet
+from hotlap.envs.settings import MAX_COUNT, RacerSettings
+from hotlap.errors import DriverError, ReplayError
+from hotlap.evaluation.evaluate import Lap, LapCounter, StuckDetector
+from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.digest import track_digest
+from hotlap.web.replay_format import MAX_TICKS, Actions, Replay, quantise
+
+__all__ = ["Replay", "best_lap", "record_drive", "simulate", "verify"]
+
+
+def make_race_fleet(track_id: str, seed: int = 0) -> Fleet:
+    """One car standing on the line, under the rules of the page: the default ones without time limits."""
+    defaults = RacerSettings()
+    episode = replace(defaults.episode, max_steps=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT)
+    fleet = Fleet([track_id], replace(defaults, episode=episode), 1, CpuEngine())
+    fleet.seed(np.array([seed], np.uint64))
+    fleet.reset(start="line")
+    return fleet
+
+
+def simulate(replay: Replay, track_id: str) -> list[Lap]:
+    """The laps that the replay's inputs drive on a track; a ReplayError if it is of another road or physics."""
+    if replay.physics != PHYSICS_VERSION:
+        raise ReplayError(f"replay: it was driven with physics {replay.physics}; this version has {PHYSICS_VERSION}.")
+    fleet = make_race_fleet(track_id, replay.seed)
+    road = track_digest(fleet.tracks[0].nodes)
+    if replay.road != road:
+        raise ReplayError(f"replay: it was driven on road {replay.road}; that of {track_id} is {road}.")
+    laps = LapCounter(1)
+    running = np.ones(1, np.bool_)
+    for first, num_ticks in _runs(replay.actions):
+        fleet.step(replay.actions[first : first + 1], autoreset=False, repeat=num_ticks)
+        laps.add_tick(fleet, running)
+    return laps.laps
+
+
+def verify(replay: Replay, track_id: str) -> Lap:
+    """The lap that the replay claims, as the simulator drives it; a ReplayError if it does not, to the last bit."""
+    laps = simulate(replay, track_id)
+    found = next((lap for lap in laps if lap.number == replay.lap), None)
+    if found is None:
+        raise ReplayError(f"replay: it claims lap {replay.lap}, but re-simulated it completes {len(laps)} laps.")
+    if _bits(found.time_s) != _bits(float(replay.lap_time_s)):
+        raise ReplayError(
+            f"replay: it claims lap {replay.lap} in {replay.lap_time_s:.6f} s, but re-simulated it takes "
+            f"{found.time_s:.6f} s."
+        )
+    return found
+
+
+def best_lap(laps: list[Lap]) -> Lap:
+    """The lap that counts: a clean one if there is any, then the fastest."""
+    return min(laps, key=lambda lap: (not lap.is_clean, lap.time_s, lap.number))
+
+
+def record_drive(driver: Driver, track_id: str, num_laps: int, seed: int = 0, *, is_quantised: bool = False) -> Replay:
+    """A driver's laps from the line as a replay that claims the best of them; a DriverError if it completes none.
+
+    With `is_quantised` the driver's actions are quantised before they are simulated: the replay is smaller, but not
+    bit for bit the lap of `hotlap evaluate`.
+    """
+    fleet = make_race_fleet(track_id, seed)
+    driver.begin(fleet, seed)
+    laps, stuck = LapCounter(1), StuckDetector(fleet)
+    running = np.ones(1, np.bool_)
+    actions: list[Actions] = []
+    while len(actions) < MAX_TICKS and len(laps.laps) < num_laps and not stuck.is_stuck(len(actions))[0]:
+        action = driver.act(fleet.batch.obs)
+        action = quantise(action) if is_quantised else action
+        fleet.step(action, autoreset=False)
+        laps.add_tick(fleet, running)
+        actions.append(action[0].copy())
+    if not laps.laps:
+        raise DriverError(f"driver {driver.name}: it completed no lap of {track_id}. Choose another driver or track.")
+    best = best_lap(laps.laps)
+    road = track_digest(fleet.tracks[0].nodes)
+    return Replay(road, np.stack(actions), best.number, np.float32(best.time_s), seed, is_quantised=is_quantised)
+
+
+def _runs(actions: Actions) -> Iterator[tuple[int, int]]:
+    """First tick and number of ticks of each run of equal actions, of at most as many ticks as one step may take."""
+    bits = actions.view(np.int32)
+    changes = np.flatnonzero((bits[1:] != bits[:-1]).any(axis=1)) + 1
+    bounds = [0, *changes.tolist(), len(actions)]
+    for begin, end in pairwise(bounds):
+        for first in range(begin, end, MAX_REPEAT):
+            yield first, min(MAX_REPEAT, end - first)
+
+
+def _bits(value: float) -> bytes:
+    return struct.pack("<f", value)

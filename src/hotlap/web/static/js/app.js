@@ -1,0 +1,275 @@
+// The page: views by the address, the track, the toolbar, keys, and what tests and tinkerers can ask.
+
+import { BoardView } from './board.js';
+import { loadEngine } from './engine.js';
+import { DrawView } from './editor.js';
+import { find, lapText, make } from './format.js';
+import { Hud } from './hud.js';
+import { Controls } from './input.js';
+import { LearnView } from './learn.js';
+import { RaceView } from './race.js';
+import { decodeReplay, encodeReplay, fromText, toText } from './replay.js';
+import { Server } from './server.js';
+import { Sound } from './sound.js';
+import { Stage } from './stage.js';
+import { recall, remember } from './storage.js';
+import { drawMap } from './tiles.js';
+import { TrackPicker } from './track_picker.js';
+import { loadTrack } from './tracks.js';
+import { WatchView } from './watch.js';
+
+const VIEWS = ['watch', 'race', 'learn', 'draw', 'board'];
+const DEFAULT_TRACK = 'track-01';
+
+class App {
+  constructor(engine, server) {
+    Object.assign(this, { engine, server, view: null, track: null, drivers: [], trackList: [], message: '', pace: 1, further: new Map() });
+    this.canvas = find('#canvas');
+    this.hud = new Hud(find('#hud'));
+    this.stage = new Stage(engine, this.canvas, find('#minimap'));
+    this.controls = new Controls(engine.description.car);
+    this.sound = new Sound();
+    this.views = { watch: new WatchView(this), race: new RaceView(this), learn: new LearnView(this), draw: new DrawView(this), board: new BoardView(this) };
+    this.picker = new TrackPicker(this);
+    this.bind();
+    const update = () => { requestAnimationFrame(update); this.frame(); };
+    requestAnimationFrame(update);
+  }
+
+  bind() {
+    window.addEventListener('popstate', () => this.route()); // a changed hash too
+    window.addEventListener('keydown', (event) => this.key(event));
+    for (const [id, action] of [['left', 'left'], ['right', 'right'], ['gas', 'gas'], ['brake', 'brake']]) this.controls.bindButton(find(`#touch-${id}`), action);
+    this.canvas.addEventListener('wheel', (event) => {
+      if (this.view === 'draw') return;
+      event.preventDefault();
+      this.stage.camera.zoom(event.deltaY < 0 ? 1 : -1);
+    }, { passive: false });
+    const sound = find('#sound-button');
+    sound.setAttribute('aria-pressed', String(this.sound.isOn));
+    sound.addEventListener('click', () => sound.setAttribute('aria-pressed', String(this.sound.toggle())));
+    const theme = recall('theme', null);
+    if (theme) document.documentElement.dataset.theme = theme;
+    find('#theme-button').addEventListener('click', () => {
+      const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+      document.documentElement.dataset.theme = isDark ? 'light' : 'dark';
+      remember('theme', document.documentElement.dataset.theme);
+    });
+    this.server.addEventListener('change', () => this.connection());
+    document.addEventListener('visibilitychange', () => { if (document.hidden) this.sound.silence(); });
+    this.tools();
+  }
+
+  /** The buttons at the picture's edge. */
+  tools() {
+    const { stage } = this;
+    const toggle = (name, text, key) => make('button', { class: 'tool', 'aria-pressed': String(stage[name]), 'data-toggle': name, onclick: () => { stage[name] = !stage[name]; this.tools(); } }, text, make('kbd', { text: key }));
+    const follow = stage.camera.mode === 'follow';
+    find('#view-tools').replaceChildren(
+      make('button', { class: 'tool', 'data-action': 'camera', onclick: () => this.toggleCamera() }, follow ? 'Whole track' : 'Follow', make('kbd', { text: 'C' })),
+      make('div', { class: 'zoom' },
+        make('button', { class: 'tool', text: '−', 'aria-label': 'Zoom out', onclick: () => stage.camera.zoom(-1) }),
+        make('button', { class: 'tool', text: '+', 'aria-label': 'Zoom in', onclick: () => stage.camera.zoom(1) })),
+      toggle('showRays', 'Rays', 'V'), toggle('showLine', 'Optimal line', 'L'), toggle('bySpeed', 'Speed colours', 'K'));
+  }
+
+  toggleCamera() {
+    this.stage.camera.setMode(this.stage.camera.mode === 'follow' ? 'track' : 'follow');
+    this.tools();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog')) return;
+    const { stage } = this;
+    if (event.code === 'KeyC') this.toggleCamera();
+    else if (event.key === '+' || event.key === '=') stage.camera.zoom(1);
+    else if (event.key === '-') stage.camera.zoom(-1);
+    else if (event.code === 'KeyV') { stage.showRays = !stage.showRays; this.tools(); }
+    else if (event.code === 'KeyL') { stage.showLine = !stage.showLine; this.tools(); }
+    else if (event.code === 'KeyK') { stage.bySpeed = !stage.bySpeed; this.tools(); }
+    else if (event.code === 'KeyM') find('#sound-button').click();
+    else this.views[this.view]?.key?.(event);
+  }
+
+  /** The view and its parameters in the address: `?track=ID&driver=ID#view?key=value`. */
+  address() {
+    const query = new URLSearchParams(location.search);
+    const [name, rest = ''] = location.hash.slice(1).split('?');
+    return { view: VIEWS.includes(name) ? name : 'watch', track: query.get('track'), driver: query.get('driver'), more: new URLSearchParams(rest) };
+  }
+
+  /** Change the address, and with it the view. */
+  go(view, { track = this.track.id, driver = null, more = '' } = {}) {
+    const query = new URLSearchParams();
+    if (track !== DEFAULT_TRACK) query.set('track', track);
+    if (driver) query.set('driver', driver);
+    const text = query.toString();
+    history.pushState(null, '', `${location.pathname}${text ? `?${text}` : ''}#${view}${more ? `?${more}` : ''}`);
+    return this.route();
+  }
+
+  chooseTrack(id) {
+    const view = this.view === 'draw' ? 'watch' : this.view;
+    return this.go(view, { track: id });
+  }
+
+  raceAgainst(replay, name) {
+    this.pending = { friend: { replay, name: name || 'A friend' } };
+    this.go('race', {});
+  }
+
+  playReplay(replay) {
+    this.pending = { replay };
+    this.go('watch', {});
+  }
+
+  /** Copy a link that holds the replay itself. */
+  async share(text) {
+    const query = this.track.id === DEFAULT_TRACK ? '' : `?track=${this.track.id}`;
+    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}&driver=${encodeURIComponent(recall('name', 'You'))}`;
+    this.shared = link;
+    try {
+      await navigator.clipboard.writeText(link);
+      this.say('The link is copied. Whoever opens it sees this lap driven again.');
+    } catch {
+      window.prompt('Copy this link', link);
+    }
+    return link;
+  }
+
+  /** Show what the address asks for. */
+  async route() {
+    const wanted = this.address();
+    const pending = this.pending || {};
+    this.pending = null;
+    const number = (this.routes = (this.routes || 0) + 1);
+    const before = this.view;
+    let track = this.track;
+    if (!track || (wanted.track || DEFAULT_TRACK) !== track.id) {
+      try {
+        track = await loadTrack(wanted.track || DEFAULT_TRACK, this.engine.description);
+      } catch (error) {
+        this.say(error.message);
+        track = this.track || await loadTrack(DEFAULT_TRACK, this.engine.description);
+      }
+    }
+    if (number !== this.routes) return;
+    if (before) this.views[before].hide();
+    this.view = wanted.view;
+    document.body.dataset.view = wanted.view;
+    document.title = `${wanted.view[0].toUpperCase()}${wanted.view.slice(1)} · ${track.name} · hotlap`;
+    for (const link of document.querySelectorAll('nav a')) {
+      if (link.dataset.view === wanted.view) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    find('#side').replaceChildren();
+    find('#overlay').replaceChildren();
+    if (track !== this.track) {
+      this.setTrack(track);
+      await this.refreshDrivers();
+      if (number !== this.routes) return;
+    }
+    let replay = pending.replay || null;
+    if (wanted.more.get('replay')) {
+      try {
+        replay = { ...(await decodeReplay(fromText(wanted.more.get('replay')))), driver: wanted.more.get('driver')?.slice(0, 32) };
+      } catch (error) {
+        this.say(error.message);
+      }
+    }
+    await this.views[wanted.view].show({ wanted: wanted.driver, friend: pending.friend, replay, more: wanted.more });
+  }
+
+  setTrack(track) {
+    this.track = track;
+    this.stage.setTrack(track);
+    find('#track-name').textContent = track.name;
+    find('#track-about').textContent = `${Math.round(track.length_m)} m · ${track.character}`;
+    drawMap(find('#track-thumb'), track, { road: getComputedStyle(document.body).color, width: 2.2, dpr: 1 });
+  }
+
+  async refreshDrivers() {
+    const { track } = this;
+    const found = await this.server.drivers(track.id).catch(() => this.drivers);
+    if (track === this.track) this.drivers = [...(this.further.get(track.id) || []), ...found];
+  }
+
+  /** A driver that no list has: an AI as it was at one moment of its training. */
+  addDriver(driver) {
+    const others = (this.further.get(this.track.id) || []).filter((one) => one.id !== driver.id);
+    this.further.set(this.track.id, [driver, ...others]);
+    this.drivers = [driver, ...this.drivers.filter((one) => one.id !== driver.id)];
+  }
+
+  frame() {
+    const { stage } = this;
+    stage.isShown = this.view !== 'board' && !(this.view === 'draw' && !this.views.draw.hasRoad);
+    const car = stage.cars[stage.focus];
+    this.hud.dash.hidden = !car;
+    if (!car || !stage.world) return;
+    const { read } = stage.world;
+    this.hud.show(car.pose, {
+      number: read.lap(car.index), clock: stage.world.lapClock(car.index), last: car.laps.at(-1)?.time ?? null,
+      best: stage.best(car)?.time ?? null, optimum: this.track.optimal_lap_time_sec, isClean: !read.lap_spoiled(car.index),
+    });
+    if (!stage.paused && (this.view === 'race' || this.view === 'watch')) this.sound.update(car.pose.speed, car.pose.throttle);
+    else this.sound.silence();
+  }
+
+  connection() {
+    find('.offline')?.remove();
+    if (!this.server.connected && this.server.wasConnected) {
+      find('main').prepend(make('div', { class: 'offline', role: 'alert', text: 'The server does not answer. Driving goes on; the page connects again by itself.' }));
+      this.announce('The server does not answer');
+    } else if (this.server.wasConnected && this.view) this.refreshDrivers();
+  }
+
+  announce(text) {
+    this.message = text;
+  }
+
+  say(text) {
+    this.message = text;
+    const toast = find('#toast');
+    toast.textContent = text;
+    toast.classList.add('shown');
+    clearTimeout(this.toastTimer);
+    this.toastTimer = setTimeout(() => toast.classList.remove('shown'), 5000);
+  }
+
+  /** For tests and tinkerers. */
+  state() {
+    const { stage } = this;
+    const race = this.views.race;
+    return {
+      view: this.view, track: this.track?.id ?? null, connected: this.server.connected, tick: stage.tick,
+      racing: this.view === 'race' && race.isRacing,
+      cars: stage.cars.map((car) => ({
+        id: car.id, kind: car.kind, x: car.pose.x, y: car.pose.y, speed: car.pose.speed, lap: stage.world.read.lap(car.index),
+        lap_time_sec: stage.world.lapClock(car.index), best_lap_time_sec: stage.best(car)?.time ?? null,
+      })),
+      delta_sec: this.view === 'race' ? race.delta : null, message: this.message,
+    };
+  }
+}
+
+async function open() {
+  const server = new Server();
+  const connecting = server.connect();
+  const engine = await loadEngine();
+  const app = new App(engine, server);
+  window.hotlap = {
+    state: () => app.state(),
+    /** Simulated seconds per second. */
+    setPace: (pace) => { app.pace = pace; app.stage.pace = pace; },
+    lapText, encodeReplay, toText, app,
+  };
+  await connecting;
+  await app.route();
+  app.trackList = await server.tracks().catch(() => []);
+}
+
+open().catch((error) => {
+  document.body.append(make('p', { class: 'noscript', role: 'alert', text: `The page could not start: ${error.message}` }));
+  throw error;
+});

@@ -1,0 +1,36 @@
+// Drivers of the list: their files, loaded once, and pilots made of them.
+
+import { KINDS } from './colours.js';
+import { parsePolicy, PolicyPilot } from './engine.js';
+import { decodeReplay, ReplayPilot } from './replay.js';
+import { fetchBytes } from './server.js';
+
+const files = new Map();
+
+/** The driver's policy or replay. */
+export function loadDriver(driver) {
+  const url = driver.policy || driver.replay;
+  if (!files.has(url)) {
+    const file = fetchBytes(url).then(async (buffer) => (
+      driver.policy ? { policy: parsePolicy(buffer) } : { replay: await decodeReplay(new Uint8Array(buffer)) }));
+    file.catch(() => files.delete(url));
+    files.set(url, file);
+  }
+  return files.get(url);
+}
+
+/** What the stage needs of a driver: how it is called and drawn, and a maker of its pilot. */
+export async function makeEntry(driver, track, colour = null) {
+  const file = await loadDriver(driver);
+  if (file.replay && file.replay.road !== track.road) throw new Error(`${driver.name} was recorded on another road.`);
+  return {
+    id: driver.id, name: driver.name, kind: driver.kind, colour: colour || KINDS[driver.kind] || KINDS.model,
+    makePilot: (world, car) => (file.policy ? new PolicyPilot(world, file.policy, car, 1) : new ReplayPilot(file.replay)),
+  };
+}
+
+/** The driver that is shown first: the champion, then a generalist, then the fastest that ships. */
+export function defaultDriver(drivers) {
+  const order = ['champion', 'generalist', 'optimal', 'model', 'casual'];
+  return order.map((kind) => drivers.find((one) => one.kind === kind)).find(Boolean) || drivers[0] || null;
+}

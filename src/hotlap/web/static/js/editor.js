@@ -1,0 +1,373 @@
+// Draw: a closed line by mouse or finger, pulled into shape, checked by the server, driven at once, saved and shared.
+
+import { COLOURS, KINDS } from './colours.js';
+import { makeEntry } from './drivers.js';
+import { find, lapText, make } from './format.js';
+import { fromText, toText } from './replay.js';
+import { forgetTrack, parseTrack } from './tracks.js';
+
+const SPAN_M = 420;
+const POINT_SPACING_M = 32;
+const MIN_POINTS = 8;
+const MAX_POINTS = 160;
+const GRAB_PX = 16;
+const CHECK_DELAY_MS = 120;
+const DECIMETRES = 10;
+
+export class DrawView {
+  constructor(app) {
+    this.app = app;
+    Object.assign(this, { points: [], width: 12, fault: null, hasRoad: false, stroke: null, held: -1, name: 'my-track' });
+    const { canvas } = app;
+    canvas.addEventListener('pointerdown', (event) => this.down(event));
+    canvas.addEventListener('pointermove', (event) => this.move(event));
+    canvas.addEventListener('pointerup', () => this.up());
+    canvas.addEventListener('pointercancel', () => this.up());
+    canvas.addEventListener('dblclick', (event) => this.remove(event));
+  }
+
+  get isOpen() {
+    return this.isShown && this.app.view === 'draw';
+  }
+
+  async show({ more = null } = {}) {
+    const { app } = this;
+    this.isShown = true;
+    this.before = app.track;
+    app.stage.setCars([]);
+    app.stage.camera.fix(0, 0, SPAN_M);
+    this.hasRoad = false;
+    this.panel();
+    app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
+    if (more?.get('line')) {
+      try {
+        this.load(more.get('line'));
+      } catch (error) {
+        app.say(error.message);
+      }
+    }
+    if (this.points.length) this.changed();
+    this.paint();
+  }
+
+  hide() {
+    this.isShown = false;
+    clearTimeout(this.timer);
+    clearTimeout(this.poll);
+    const { stage } = this.app;
+    stage.camera.isPlaced = false;
+    stage.camera.setMode('follow');
+    if (this.before) stage.setTrack(this.before);
+  }
+
+  at(event) {
+    const { stage } = this.app;
+    const box = stage.canvas.getBoundingClientRect();
+    return [(event.clientX - box.left) * stage.dpr, (event.clientY - box.top) * stage.dpr];
+  }
+
+  nearest(sx, sy) {
+    const { camera, dpr } = this.app.stage;
+    let [best, index] = [GRAB_PX * dpr, -1];
+    this.points.forEach(([x, y], k) => {
+      const [px, py] = camera.toScreen(x, y);
+      const apart = Math.hypot(px - sx, py - sy);
+      if (apart < best) [best, index] = [apart, k];
+    });
+    return index;
+  }
+
+  down(event) {
+    if (!this.isOpen || event.button > 0 || !this.app.server.connected) return;
+    this.app.canvas.setPointerCapture(event.pointerId);
+    const [sx, sy] = this.at(event);
+    this.held = this.nearest(sx, sy);
+    if (this.held < 0) {
+      this.points = [];
+      this.fault = null;
+      this.hasRoad = false;
+      this.stroke = [this.app.stage.camera.toWorld(sx, sy)];
+    }
+    this.paint();
+  }
+
+  move(event) {
+    if (!this.isOpen || (this.held < 0 && !this.stroke)) return;
+    const point = this.app.stage.camera.toWorld(...this.at(event));
+    if (this.held >= 0) {
+      this.points[this.held] = point;
+      this.changed();
+    } else {
+      const last = this.stroke.at(-1);
+      if (Math.hypot(point[0] - last[0], point[1] - last[1]) > 3) this.stroke.push(point);
+    }
+    this.paint();
+  }
+
+  up() {
+    if (!this.isOpen) return;
+    if (this.stroke) {
+      this.points = controlPoints(this.stroke);
+      this.stroke = null;
+      if (this.points.length) this.changed();
+      else this.app.say('That line is too short for a track. Draw a loop.');
+    }
+    this.held = -1;
+    this.paint();
+  }
+
+  remove(event) {
+    if (!this.isOpen || this.points.length <= MIN_POINTS) return;
+    const index = this.nearest(...this.at(event));
+    if (index >= 0) {
+      this.points.splice(index, 1);
+      this.changed();
+      this.paint();
+    }
+  }
+
+  drawing() {
+    return { points: this.points.map(([x, y]) => [Number(x.toFixed(2)), Number(y.toFixed(2))]), width_m: this.width };
+  }
+
+  changed() {
+    this.saved = null;
+    this.panel();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.check(), CHECK_DELAY_MS);
+  }
+
+  async check() {
+    const { app } = this;
+    if (!this.isOpen || !this.points.length) return;
+    const number = (this.checks = (this.checks || 0) + 1);
+    try {
+      const answer = await app.server.post('api/drawings/check', this.drawing());
+      if (number !== this.checks || !this.isOpen) return;
+      this.fault = answer.ok ? null : answer.fault;
+      this.hasRoad = answer.ok;
+      if (answer.ok) {
+        const bytes = Uint8Array.from(atob(answer.track), (c) => c.charCodeAt(0));
+        this.road = parseTrack(bytes.buffer, app.engine.description);
+        await this.drive();
+        app.announce(`A road of ${Math.round(answer.length_m)} m`);
+      } else app.announce(answer.fault.text);
+    } catch (error) {
+      this.fault = { point: -1, text: error.message };
+      this.hasRoad = false;
+      app.announce(error.message);
+    }
+    this.panel();
+    this.paint();
+  }
+
+  /** The road with the generalist on it, where there is one. */
+  async drive() {
+    const { app } = this;
+    const { stage } = app;
+    stage.setTrack(this.road);
+    const generalist = app.drivers.find((one) => one.kind === 'generalist');
+    const entries = generalist ? [await makeEntry(generalist, this.road)] : [];
+    stage.setCars(entries);
+    stage.camera.fix(0, 0, SPAN_M);
+    stage.onDraw = (context, camera) => this.handles(context, camera);
+  }
+
+  panel() {
+    const { app } = this;
+    const isReady = this.hasRoad && !this.fault;
+    if (!app.server.connected) {
+      find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }),
+        make('p', { text: 'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.' })));
+      return;
+    }
+    const width = make('input', { type: 'range', min: 7, max: 20, step: 0.5, value: this.width, 'aria-label': 'Width of the road', oninput: (event) => {
+      this.width = Number(event.target.value);
+      label.textContent = `Width ${this.width} m`;
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.check(), CHECK_DELAY_MS);
+    } });
+    const label = make('span', { text: `Width ${this.width} m` });
+    const name = make('input', { type: 'text', id: 'draw-name', value: this.name, maxlength: 64, pattern: '[a-z0-9][a-z0-9_\\-]*', onchange: (event) => { this.name = event.target.value; } });
+    const status = this.fault ? make('p', { class: 'note', id: 'draw-fault', role: 'alert', text: this.fault.text })
+      : isReady ? make('p', { class: 'note good', id: 'draw-ok', text: `${Math.round(this.road.length_m)} m of road.${app.drivers.some((one) => one.kind === 'generalist') ? ' The generalist drives it.' : ' Save it, and the casual driver drives it.'}` })
+        : make('p', { text: this.points.length ? 'Checking…' : 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.' });
+    this.optimum = make('p', { id: 'optimum' });
+    find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), status,
+      make('label', { class: 'field' }, label, width),
+      make('div', { class: 'row' }, make('button', { class: 'button', text: 'Example', onclick: () => this.example() }), make('button', { class: 'button', text: 'Reverse', disabled: !this.points.length, onclick: () => { this.points.reverse(); this.changed(); } }),
+        make('button', { class: 'button', text: 'Clear', disabled: !this.points.length, onclick: () => { Object.assign(this, { points: [], fault: null, hasRoad: false }); this.panel(); this.paint(); } })),
+      make('label', { class: 'field' }, 'Name', name),
+      make('div', { class: 'row' },
+        make('button', { class: 'button main', 'data-action': 'race-drawing', text: 'Race it', disabled: !isReady, onclick: () => this.save('race') }),
+        make('button', { class: 'button', text: 'Watch', disabled: !isReady, onclick: () => this.save('watch') }),
+        make('button', { class: 'button', text: 'Train', disabled: !isReady, onclick: () => this.save('learn') })),
+      make('div', { class: 'row' },
+        make('button', { class: 'button', text: 'Optimum', disabled: !isReady || !app.server.has('optimal'), onclick: () => this.solve() }),
+        make('button', { class: 'button', text: 'TUM file', disabled: !isReady, onclick: () => this.download() }),
+        make('button', { class: 'button', text: 'Link', disabled: !this.points.length, onclick: () => this.share() })), this.optimum));
+  }
+
+  /** Save the drawing as a track; then go to a view with it, if one is named. */
+  async save(view = null) {
+    const { app } = this;
+    const id = this.name.trim().toLowerCase();
+    try {
+      if (this.saved !== id) {
+        await app.server.post('api/tracks', { id, ...this.drawing(), replace: true });
+        forgetTrack(id);
+        this.saved = id;
+      }
+      if (view) await app.go(view, { track: id });
+      return id;
+    } catch (error) {
+      app.say(error.message);
+      return null;
+    }
+  }
+
+  async download() {
+    const id = await this.save();
+    if (id) make('a', { href: `api/tracks/${id}/centreline.csv`, download: `${id}.csv` }).click();
+  }
+
+  async solve() {
+    const id = await this.save();
+    if (!id) return;
+    const url = `api/tracks/${id}/optimal`;
+    try {
+      await this.app.server.post(url);
+      const look = async () => {
+        const state = await this.app.server.get(url);
+        if (!this.isOpen || !this.optimum.isConnected) return;
+        if (state.state === 'solved') {
+          this.optimum.textContent = `Optimal lap ${lapText(state.lap_time_sec)}, from standing ${lapText(state.standing_lap_time_sec)}.`;
+        } else if (state.state === 'failed') this.optimum.textContent = state.message;
+        else {
+          this.optimum.textContent = `Solving the optimal lap: ${Math.round(100 * (state.progress || 0))} %`;
+          this.poll = setTimeout(() => look().catch((error) => this.app.say(error.message)), 1000);
+        }
+      };
+      await look();
+    } catch (error) {
+      this.app.say(error.message);
+    }
+  }
+
+  /** A link that holds the track itself: decimetres, and the width. */
+  async share() {
+    const numbers = Int16Array.from([Math.round(this.width * DECIMETRES), ...this.points.flat().map((value) => Math.round(value * DECIMETRES))]);
+    const link = `${location.origin}${location.pathname}#draw?line=${toText(new Uint8Array(numbers.buffer))}`;
+    this.app.shared = link;
+    try {
+      await navigator.clipboard.writeText(link);
+      this.app.say('The link is copied. It holds the track itself.');
+    } catch {
+      window.prompt('Copy this link', link);
+    }
+  }
+
+  load(text) {
+    const bytes = fromText(text);
+    if (bytes.length % 4 !== 2 || bytes.length < 4 * MIN_POINTS + 2 || bytes.length > 4 * MAX_POINTS + 2) throw new Error('This link holds no track. Was it cut off?');
+    const numbers = new Int16Array(bytes.slice().buffer);
+    this.width = Math.min(20, Math.max(7, numbers[0] / DECIMETRES));
+    this.points = [];
+    for (let k = 1; k < numbers.length; k += 2) this.points.push([numbers[k] / DECIMETRES, numbers[k + 1] / DECIMETRES]);
+  }
+
+  /** A loop that can be driven, another one each time. */
+  example() {
+    const [lobes, phase, size] = [2 + Math.floor(3 * Math.random()), 6.28 * Math.random(), 0.9 + 0.3 * Math.random()];
+    this.points = Array.from({ length: 18 }, (_, k) => {
+      const angle = (2 * Math.PI * k) / 18;
+      const radius = size * 120 * (1 + 0.28 * Math.sin(lobes * angle + phase));
+      return [1.35 * radius * Math.cos(angle), radius * Math.sin(angle)];
+    });
+    this.changed();
+    this.paint();
+  }
+
+  handles(context, camera) {
+    const { dpr } = this.app.stage;
+    const line = this.stroke || this.points;
+    if (line.length > 1) {
+      context.strokeStyle = this.hasRoad ? 'rgba(255,198,64,.55)' : COLOURS.accent;
+      context.lineWidth = 2.5 * dpr;
+      context.lineJoin = 'round';
+      context.beginPath();
+      for (const point of this.stroke ? line : smooth(line)) context.lineTo(...camera.toScreen(...point));
+      if (!this.stroke) context.closePath();
+      context.stroke();
+    }
+    this.points.forEach(([x, y], k) => {
+      const [sx, sy] = camera.toScreen(x, y);
+      const isFault = this.fault?.point === k;
+      context.fillStyle = isFault ? COLOURS.loss : k === 0 ? KINDS.optimal : COLOURS.accent;
+      context.strokeStyle = COLOURS.background;
+      context.lineWidth = 2 * dpr;
+      context.beginPath();
+      context.arc(sx, sy, (isFault ? 9 : k === this.held ? 8 : 6) * dpr, 0, 7);
+      context.fill();
+      context.stroke();
+    });
+  }
+
+  /** The canvas while there is no road for the stage to draw. */
+  paint() {
+    if (!this.isOpen || this.hasRoad) return;
+    const { context, camera, dpr } = this.app.stage;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = COLOURS.ground;
+    context.fillRect(0, 0, camera.width, camera.height);
+    context.strokeStyle = COLOURS.groundSpeck;
+    context.lineWidth = dpr;
+    context.beginPath();
+    const [x0, y0] = camera.toWorld(0, camera.height);
+    for (let x = Math.ceil(x0 / 50) * 50; (x - x0) * camera.scale < camera.width; x += 50) {
+      context.moveTo(camera.toScreen(x, 0)[0], 0);
+      context.lineTo(camera.toScreen(x, 0)[0], camera.height);
+    }
+    for (let y = Math.ceil(y0 / 50) * 50; (y - y0) * camera.scale < camera.height; y += 50) {
+      context.moveTo(0, camera.toScreen(0, y)[1]);
+      context.lineTo(camera.width, camera.toScreen(0, y)[1]);
+    }
+    context.stroke();
+    this.handles(context, camera);
+  }
+}
+
+/** A freehand line as a closed line of evenly spaced points. */
+function controlPoints(stroke) {
+  const closed = [...stroke, stroke[0]];
+  const lengths = [0];
+  for (let k = 1; k < closed.length; k += 1) lengths.push(lengths[k - 1] + Math.hypot(closed[k][0] - closed[k - 1][0], closed[k][1] - closed[k - 1][1]));
+  const total = lengths.at(-1);
+  if (total < 120) return [];
+  const count = Math.max(MIN_POINTS, Math.min(MAX_POINTS, Math.round(total / POINT_SPACING_M)));
+  let [points, k] = [[], 0];
+  for (let n = 0; n < count; n += 1) {
+    const at = (n * total) / count;
+    while (lengths[k + 1] < at) k += 1;
+    const share = (at - lengths[k]) / (lengths[k + 1] - lengths[k] || 1);
+    points.push([0, 1].map((axis) => closed[k][axis] + share * (closed[k + 1][axis] - closed[k][axis])));
+  }
+  // A hand trembles: each point moves a little towards the middle of its neighbours.
+  for (let pass = 0; pass < 2; pass += 1) {
+    points = points.map((point, n) => point.map((value, axis) => 0.5 * value + 0.25 * (points.at(n - 1)[axis] + points[(n + 1) % points.length][axis])));
+  }
+  return points;
+}
+
+/** A smooth closed line through the points (Catmull-Rom). */
+function smooth(points) {
+  const line = [];
+  points.forEach((b, n) => {
+    const [a, c, d] = [points.at(n - 1), points[(n + 1) % points.length], points[(n + 2) % points.length]];
+    for (let k = 0; k < 8; k += 1) {
+      const t = k / 8;
+      line.push([0, 1].map((axis) => 0.5 * (2 * b[axis] + (c[axis] - a[axis]) * t + (2 * a[axis] - 5 * b[axis] + 4 * c[axis] - d[axis]) * t * t + (3 * b[axis] - a[axis] - 3 * c[axis] + d[axis]) * t * t * t)));
+    }
+  });
+  return line;
+}

@@ -1,0 +1,242 @@
+// Learn: a run live or recorded, its curves, its checkpoints on a slider, and 256 cars of the policy it has just now.
+
+import { COLOURS, KINDS } from './colours.js';
+import { drawChart } from './charts.js';
+import { parsePolicy, PolicyPilot } from './engine.js';
+import { find, make, stepsText } from './format.js';
+import { fetchBytes } from './server.js';
+import { Swarm } from './swarm.js';
+
+const SWARM_CARS = 256;
+const RECORDED = 'recorded';
+const DEFAULT_RECIPE = 'racer-ppo';
+const ENDED = ['stopped', 'finished', 'failed'];
+
+export class LearnView {
+  constructor(app) {
+    this.app = app;
+    this.run = null;
+    this.follows = true; // the newest checkpoint
+  }
+
+  async show({ wanted = null } = {}) {
+    const { app } = this;
+    this.isOpen = true;
+    app.stage.setCars([]);
+    app.stage.pace = app.pace;
+    app.stage.camera.setMode('track');
+    this.insets();
+    app.tools();
+    await this.loadRuns();
+    if (!this.isOpen) return;
+    const first = this.runs.find((one) => one.id === wanted) || this.runs.find((one) => one.state === 'running') || this.runs.find((one) => one.track === app.track.id) || this.runs[0];
+    if (first) await this.choose(first.id);
+    else this.panel();
+  }
+
+  /** The track is shown beside the panel, or below it on a phone. */
+  insets() {
+    const { stage } = this.app;
+    const isWide = window.innerWidth > 760;
+    const { dpr } = stage;
+    stage.camera.inset = isWide ? { top: 0, right: 0, bottom: 0, left: 380 * dpr } : { top: 0.42 * stage.canvas.height, right: 0, bottom: 0, left: 0 };
+  }
+
+  hide() {
+    this.isOpen = false;
+    this.events?.close();
+    this.events = null;
+    const { stage } = this.app;
+    stage.setSwarm(null);
+    stage.camera.inset = { top: 0, right: 0, bottom: 0, left: 0 };
+    stage.camera.setMode('follow');
+    this.app.tools();
+  }
+
+  async loadRuns() {
+    const { server } = this.app;
+    const served = server.has('runs') ? await server.get('api/runs').catch(() => []) : [];
+    this.recorded ??= await fetch('data/recorded-run.json').then((answer) => (answer.ok ? answer.json() : null)).catch(() => null);
+    this.runs = [...served, ...(this.recorded ? [this.recorded] : [])];
+    this.recipes = server.has('runs') ? await server.get('api/recipes').catch(() => []) : [];
+  }
+
+  async choose(id) {
+    const { app } = this;
+    this.events?.close();
+    this.events = null;
+    this.follows = true;
+    this.shownStep = null;
+    this.bestUrl = null;
+    const listed = this.runs.find((one) => one.id === id);
+    if (listed.track !== app.track.id) {
+      app.go('learn', { track: listed.track, driver: id });
+      return;
+    }
+    this.run = id === RECORDED ? this.recorded : { curves: {}, ...listed };
+    app.stage.setSwarm(null);
+    app.stage.setCars([]);
+    this.panel();
+    if (id !== RECORDED) this.follow(id);
+    await this.refresh();
+  }
+
+  /** Follow a run of the server while it changes. */
+  follow(id) {
+    const events = new EventSource(`api/runs/${encodeURIComponent(id)}/events`);
+    this.events = events;
+    events.addEventListener('run', (event) => {
+      const run = JSON.parse(event.data);
+      this.run = { ...this.run, ...run, curves: run.curves || this.run.curves };
+      this.refresh();
+      if (ENDED.includes(run.state)) events.close();
+    });
+    events.addEventListener('curves', (event) => {
+      for (const [name, fresh] of Object.entries(JSON.parse(event.data))) {
+        const before = this.run.curves[name] || { step: [], value: [] };
+        const kept = before.step.findIndex((step) => step >= fresh.step[0]);
+        const count = kept < 0 ? before.step.length : kept;
+        this.run.curves[name] = { step: [...before.step.slice(0, count), ...fresh.step], value: [...before.value.slice(0, count), ...fresh.value] };
+      }
+      this.charts();
+    });
+  }
+
+  panel() {
+    const { app, run } = this;
+    const side = find('#side');
+    const parts = [];
+    if (this.runs.length) {
+      const select = make('select', { id: 'run', onchange: (event) => this.choose(event.target.value) },
+        ...this.runs.map((one) => make('option', { value: one.id, text: one.id === RECORDED ? `Recorded run, ${one.track}` : `${one.id} · ${one.track} · ${one.state}` })));
+      if (run) select.value = run.id;
+      parts.push(make('label', { class: 'field' }, 'Run', select));
+    }
+    if (run) {
+      this.status = make('p', { id: 'run-status' });
+      this.slider = make('input', { type: 'range', id: 'checkpoint', min: 0, max: 0, value: 0, 'aria-label': 'Checkpoint', oninput: () => this.slide(Number(this.slider.value)) });
+      this.sliderText = make('b', { class: 'num', id: 'checkpoint-step' });
+      this.buttons = make('div', { class: 'row' });
+      this.lapChart = make('canvas', { class: 'chart' });
+      this.doneChart = make('canvas', { class: 'chart' });
+      this.returnChart = make('canvas', { class: 'chart' });
+      parts.push(this.status, make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider), this.buttons, make('div', {}, this.lapChart, this.doneChart, this.returnChart));
+    }
+    side.replaceChildren(make('div', { class: 'panel stack' }, ...parts), this.form());
+    app.announce(run ? `Run ${run.id}` : 'No run yet');
+  }
+
+  form() {
+    const { app } = this;
+    if (!app.server.has('runs')) return make('div', { class: 'panel' }, make('p', { text: 'This is a recorded run. With the command hotlap play you can train your own here.' }));
+    const recipe = make('select', { id: 'recipe' }, ...this.recipes.map((one) => make('option', { value: one.name, text: one.name, title: one.description })));
+    if (this.recipes.some((one) => one.name === DEFAULT_RECIPE)) recipe.value = DEFAULT_RECIPE;
+    const steps = make('input', { type: 'number', id: 'steps', value: 2000000, min: 1000, step: 100000 });
+    return make('details', { class: 'panel', open: !this.run }, make('summary', { text: 'Train a new one' }), make('div', { class: 'stack' },
+      make('p', { text: `On ${app.track.name}. It goes on without this page.` }),
+      this.recipes.length ? make('label', { class: 'field' }, 'Recipe', recipe) : null, make('label', { class: 'field' }, 'Decisions', steps),
+      make('button', { class: 'button main', 'data-action': 'train', text: 'Start training', onclick: () => this.start(recipe.value, Number(steps.value)) })));
+  }
+
+  async start(recipe, steps) {
+    try {
+      const run = await this.app.server.post('api/runs', { track: this.app.track.id, steps, ...(recipe ? { recipe } : {}) });
+      await this.loadRuns();
+      if (!this.runs.some((one) => one.id === run.id)) this.runs.unshift(run);
+      await this.choose(run.id);
+    } catch (error) {
+      this.app.say(error.message);
+    }
+  }
+
+  /** Bring panel, swarm and the best so far up to the run as it is now. */
+  async refresh() {
+    const { run } = this;
+    if (!this.isOpen || !run || !this.status) return;
+    const count = run.checkpoints.length;
+    const share = run.steps ? Math.min(1, run.step / run.steps) : 0;
+    this.status.textContent = run.error ? `${run.state}: ${run.error}` : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * share)} %)`;
+    this.slider.max = Math.max(0, count - 1);
+    if (this.follows) this.slider.value = Math.max(0, count - 1);
+    const live = run.id !== RECORDED;
+    const index = Number(this.slider.value);
+    const checkpoint = run.checkpoints[index];
+    this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : 'no';
+    const buttons = [make('button', { class: 'button main', text: 'Race it', disabled: !checkpoint, onclick: () => this.race(checkpoint) })];
+    if (live && run.state === 'running') buttons.push(make('button', { class: 'button', 'data-action': 'stop', text: 'Stop', onclick: () => this.command('stop') }));
+    if (live && run.state === 'stopped') buttons.push(make('button', { class: 'button', 'data-action': 'resume', text: 'Resume', onclick: () => this.command('resume') }));
+    this.buttons.replaceChildren(...buttons);
+    this.charts();
+    await this.showBest();
+    if (checkpoint && checkpoint.step !== this.shownStep) await this.swarm(checkpoint);
+  }
+
+  slide(index) {
+    this.follows = index === this.run.checkpoints.length - 1;
+    this.refresh();
+  }
+
+  async command(name) {
+    try {
+      await this.app.server.post(`api/runs/${encodeURIComponent(this.run.id)}/${name}`);
+      if (name === 'resume') this.follow(this.run.id);
+    } catch (error) {
+      this.app.say(error.message);
+    }
+  }
+
+  async swarm(checkpoint) {
+    const { app, run } = this;
+    this.shownStep = checkpoint.step;
+    try {
+      const policy = parsePolicy(await fetchBytes(checkpoint.policy));
+      if (!this.isOpen || run.id !== this.run.id || this.shownStep !== checkpoint.step) return;
+      app.stage.setSwarm(new Swarm(app.engine, app.track, policy, SWARM_CARS, checkpoint.step));
+      app.announce(`${SWARM_CARS} cars after ${stepsText(checkpoint.step)} decisions`);
+    } catch (error) {
+      app.say(error.message);
+    }
+  }
+
+  /** The best so far drives too, so that a collapse of the newest never ends the show. */
+  async showBest() {
+    const { app, run } = this;
+    if (!run.best) return;
+    const url = `${run.best.policy}`;
+    const stamp = `${url}@${run.checkpoints.length}`;
+    if (this.bestUrl === stamp) return;
+    this.bestUrl = stamp;
+    try {
+      const policy = parsePolicy(await fetchBytes(url));
+      if (!this.isOpen || this.bestUrl !== stamp || policy.step === this.bestStep && app.stage.cars.length) return;
+      this.bestStep = policy.step;
+      const { mode } = app.stage.camera;
+      app.stage.setCars([{ id: 'best', name: 'Best so far', kind: 'model', colour: KINDS.human, makePilot: (world, car) => new PolicyPilot(world, policy, car, 1) }]);
+      app.stage.camera.mode = mode;
+    } catch {
+      this.bestUrl = null; // it was being replaced; the next event tries again
+    }
+  }
+
+  race(checkpoint) {
+    const { app, run } = this;
+    const id = run.id === RECORDED ? `recorded@${checkpoint.step}` : `run:${run.id}@${checkpoint.step}`;
+    app.addDriver({ id, name: `AI after ${stepsText(checkpoint.step)}`, kind: 'model', track: app.track.id, policy: checkpoint.policy, replay: null });
+    app.go('race', { driver: id });
+  }
+
+  charts() {
+    const { run } = this;
+    if (!run || !this.lapChart?.isConnected) return;
+    const curve = (key, colour, name) => ({ ...(run.curves?.[key] || { step: [], value: [] }), colour, name });
+    const limit = Math.max(run.steps, 1);
+    const at = run.checkpoints[Number(this.slider.value)]?.step ?? null;
+    const levels = [
+      run.casual_lap_time_sec ? { value: run.casual_lap_time_sec, colour: COLOURS.faint, name: 'casual' } : null,
+      run.optimal_lap_time_sec ? { value: run.optimal_lap_time_sec, colour: COLOURS.optimum, name: 'optimum' } : null,
+    ].filter(Boolean);
+    drawChart(this.lapChart, { title: 'Lap time (s)', levels, limit, at, format: (value) => value.toFixed(0), curves: [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')] });
+    drawChart(this.doneChart, { title: 'Episodes that completed a lap (%)', limit, at, format: (value) => (100 * value).toFixed(0), curves: [curve('completion_rate', COLOURS.accent, 'completed')] });
+    drawChart(this.returnChart, { title: 'Return', limit, at, format: (value) => value.toFixed(1), curves: [curve('return', COLOURS.accent, 'return')] });
+  }
+}

@@ -1,0 +1,330 @@
+// Race: countdown, a person against a ghost, live delta, sectors, medal and result.
+
+import { KINDS, MEDALS } from './colours.js';
+import { defaultDriver, loadDriver, makeEntry } from './drivers.js';
+import { drawBrakingLine } from './drawing.js';
+import { deltaText, find, lapText, make } from './format.js';
+import { HumanPilot } from './input.js';
+import { PolicyPilot } from './engine.js';
+import { bestLap, decodeReplay, encodeReplay, fromText, MAX_TICKS, recordRun, ReplayPilot, toText } from './replay.js';
+import { bestOn, keepBest, recall, remember } from './storage.js';
+
+const LIGHTS = 3;
+const FIRST_LIGHT_S = 0.7;
+const AGAIN_LIGHT_S = 0.35;
+const STILL_MPS = 0.5;
+const STILL_TICKS = 150;
+const NO_GHOST = 'none';
+const OWN_BEST = 'best';
+const FRIEND = 'friend';
+
+export class RaceView {
+  constructor(app) {
+    this.app = app;
+    this.phase = 'idle'; // idle, countdown, racing, paused, finished
+    this.ghost = null;
+    this.friend = null;
+    this.delta = null;
+    this.numLaps = recall('laps', 2);
+    this.useLine = recall('braking-line', false);
+  }
+
+  get isRacing() {
+    return this.phase === 'racing';
+  }
+
+  async show({ wanted = null, friend = null } = {}) {
+    if (friend) this.friend = friend;
+    if (this.friend && this.friend.replay.road !== this.app.track.road) this.friend = null;
+    this.wanted = friend ? FRIEND : wanted || this.wanted || null;
+    await this.prepare();
+  }
+
+  hide() {
+    this.setPhase('idle');
+    this.app.hud.showDelta(null, null);
+    find('#overlay').replaceChildren();
+    this.delta = null;
+    this.app.stage.paused = false;
+  }
+
+  setPhase(phase) {
+    this.phase = phase;
+    document.body.classList.toggle('racing', phase === 'racing' || phase === 'countdown');
+    document.body.classList.toggle('finished', phase === 'finished');
+    this.app.controls.isActive = phase === 'racing' || phase === 'countdown';
+  }
+
+  ghosts() {
+    const { drivers, track, engine } = this.app;
+    const list = [];
+    if (this.friend) list.push({ id: FRIEND, name: `${this.friend.name}, ${lapText(this.friend.replay.lapTime)}` });
+    for (const driver of drivers) list.push({ id: driver.id, name: driver.name, driver });
+    const own = bestOn(track.road, engine.physics);
+    if (own?.replay) list.push({ id: OWN_BEST, name: `Your best, ${lapText(own.time)}` });
+    list.push({ id: NO_GHOST, name: 'Nobody' });
+    return list;
+  }
+
+  /** The ghost's car and its whole drive, known beforehand so that the delta is exact at every metre. */
+  async makeGhost(id) {
+    const { track, engine, drivers } = this.app;
+    if (id === NO_GHOST) return null;
+    let [entry, makePilot] = [null, null];
+    if (id === FRIEND || id === OWN_BEST) {
+      const replay = id === FRIEND ? this.friend.replay : await decodeReplay(fromText(bestOn(track.road, engine.physics).replay));
+      makePilot = () => new ReplayPilot(replay);
+      entry = { id, name: id === FRIEND ? this.friend.name : 'Your best', kind: 'replay', colour: KINDS.replay, makePilot };
+    } else {
+      const driver = drivers.find((one) => one.id === id);
+      const file = await loadDriver(driver);
+      entry = await makeEntry(driver, track);
+      makePilot = (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay));
+    }
+    const run = recordRun(engine, track, makePilot, this.numLaps, MAX_TICKS / 4);
+    return { ...entry, isGhost: true, run };
+  }
+
+  async prepare() {
+    const { app } = this;
+    const ghosts = this.ghosts();
+    const chosen = ghosts.find((one) => one.id === this.wanted) || ghosts.find((one) => one.id === defaultDriver(app.drivers)?.id) || ghosts.at(-1);
+    this.wanted = chosen.id;
+    const track = app.track;
+    try {
+      this.ghost = await this.makeGhost(chosen.id);
+    } catch (error) {
+      app.say(error.message);
+      this.ghost = null;
+    }
+    if (app.view !== 'race' || track !== app.track) return;
+    this.options(ghosts);
+    this.line();
+    this.setPhase('idle');
+    app.announce(`Race on ${track.name}`);
+    const touch = matchMedia('(pointer: coarse)').matches;
+    find('#overlay').replaceChildren(make('div', { class: 'panel grid-start' },
+      make('h1', { text: this.ghost ? `Beat ${this.ghost.name}` : track.name }),
+      make('p', { text: this.ghost?.run.best ? `Its best lap is ${lapText(this.ghost.run.best.time)}.` : `${Math.round(track.length_m)} m, ${track.character}` }),
+      make('button', { class: 'button main', 'data-action': 'start', text: 'Start', onclick: () => this.countdown(FIRST_LIGHT_S) }),
+      make('p', { text: touch ? 'Steer on the left, brake and gas on the right.' : 'Arrow keys or WASD, gamepad too. R restarts, Esc pauses.' })));
+    find('[data-action="start"]').focus({ preventScroll: true });
+  }
+
+  options(ghosts) {
+    const select = make('select', { id: 'ghost', onchange: (event) => { this.wanted = event.target.value; this.prepare(); } },
+      ...ghosts.map((one) => make('option', { value: one.id, text: one.name })));
+    select.value = this.wanted;
+    const laps = make('select', { id: 'laps', onchange: (event) => { this.numLaps = Number(event.target.value); remember('laps', this.numLaps); this.prepare(); } },
+      ...[1, 2, 3, 5].map((count) => make('option', { value: count, text: count === 1 ? '1, standing start' : `${count}, the first from standing` })));
+    laps.value = this.numLaps;
+    const line = make('input', { type: 'checkbox', onchange: (event) => { this.useLine = event.target.checked; remember('braking-line', this.useLine); } });
+    line.checked = this.useLine;
+    const { medals_sec: medals, optimal_lap_time_sec: optimum } = this.app.track;
+    const own = bestOn(this.app.track.road, this.app.engine.physics);
+    find('#side').replaceChildren(make('div', { class: 'panel stack' },
+      make('label', { class: 'field' }, 'Ghost', select),
+      make('label', { class: 'field' }, 'Laps', laps),
+      make('label', { class: 'check' }, line, 'Braking line'),
+      make('table', {}, make('tbody', {},
+        ...Object.entries(medals || {}).map(([name, seconds]) => row(dot(MEDALS[name], name), lapText(seconds))),
+        optimum ? row(dot('var(--optimum)', 'optimum'), lapText(optimum)) : null,
+        row(dot(KINDS.human, 'your best'), own ? lapText(own.time) : '–')))));
+  }
+
+  /** Cars on the line, engines running, nobody moves. */
+  line() {
+    const { app } = this;
+    const { stage } = app;
+    const pilot = new HumanPilot(app.controls, stage.tickSeconds);
+    const human = { id: 'human', name: 'You', kind: 'human', colour: KINDS.human, makePilot: () => pilot };
+    stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
+    stage.pace = app.pace;
+    stage.paused = true;
+    stage.camera.setMode('follow');
+    app.tools();
+    this.pilot = pilot;
+    this.numSectors = 0;
+    this.still = 0;
+    this.delta = null;
+    app.hud.clearSectors();
+    app.hud.showDelta(0, this.ghost ? `against ${this.ghost.name}` : null);
+    stage.onTick = () => this.tick();
+    stage.onDraw = (context, camera, poses) => {
+      if (this.useLine) drawBrakingLine(context, camera, app.track, stage.world.read.arc_m(0), poses[0].speed, stage.dpr);
+    };
+  }
+
+  countdown(lightSeconds) {
+    if (!this.app.stage.cars.length) return;
+    this.line();
+    this.setPhase('countdown');
+    this.app.canvas.focus({ preventScroll: true });
+    const lights = make('div', { class: 'lights', role: 'status', 'aria-label': 'Countdown' }, ...Array.from({ length: LIGHTS }, () => make('i')));
+    find('#overlay').replaceChildren(lights);
+    let lit = 0;
+    clearInterval(this.timer);
+    this.timer = setInterval(() => {
+      if (this.phase !== 'countdown') {
+        clearInterval(this.timer);
+        return;
+      }
+      if (lit < LIGHTS) {
+        lights.children[lit].classList.add('on');
+        lit += 1;
+        this.app.sound.beep(440);
+        return;
+      }
+      clearInterval(this.timer);
+      lights.classList.add('go');
+      this.app.sound.beep(880, 0.4);
+      this.go();
+      setTimeout(() => lights.isConnected && lights.remove(), 700);
+    }, (1000 * lightSeconds) / this.app.pace);
+  }
+
+  go() {
+    this.setPhase('racing');
+    this.app.stage.paused = false;
+    this.app.announce('Go');
+  }
+
+  restart() {
+    if (this.phase === 'idle') return;
+    find('#overlay').replaceChildren();
+    this.countdown(AGAIN_LIGHT_S);
+  }
+
+  pause() {
+    const { stage } = this.app;
+    if (this.phase === 'racing') {
+      this.setPhase('paused');
+      stage.paused = true;
+      this.app.announce('Paused');
+      this.app.sound.silence();
+      find('#overlay').replaceChildren(make('div', { class: 'panel grid-start' }, make('h1', { text: 'Paused' }),
+        make('div', { class: 'row' },
+          make('button', { class: 'button main', text: 'Go on', onclick: () => this.pause() }),
+          make('button', { class: 'button', text: 'Restart', onclick: () => this.restart() }),
+          make('button', { class: 'button', text: 'Leave', onclick: () => this.prepare() }))));
+      find('#overlay button').focus();
+    } else if (this.phase === 'paused') {
+      find('#overlay').replaceChildren();
+      this.app.canvas.focus({ preventScroll: true });
+      this.go();
+    }
+  }
+
+  tick() {
+    const { stage, hud } = this.app;
+    const [car] = stage.cars;
+    const { run } = car;
+    if (this.ghost) {
+      const there = this.ghost.run.secondsAt(run.progress);
+      this.delta = there === null ? this.delta : run.tick * stage.tickSeconds - there;
+    }
+    if (run.sectors.length > this.numSectors) this.sector(run.sectors[this.numSectors]);
+    if (run.laps.length >= this.numLaps) this.finish();
+    else if (run.laps.length && run.laps.at(-1).tick === run.tick) this.flash(lapText(run.laps.at(-1).time));
+    else if (run.tick >= MAX_TICKS) this.prepare();
+    this.still = car.pose.speed < STILL_MPS && run.tick > STILL_TICKS ? this.still + 1 : 0;
+    if (this.still === STILL_TICKS) this.flash('Stuck? R restarts');
+    hud.showDelta(this.delta ?? 0, this.ghost ? `against ${this.ghost.name}` : null);
+  }
+
+  sector(sector) {
+    this.numSectors += 1;
+    const there = this.ghost?.run.sectors[this.numSectors - 1];
+    if (sector.index === 0) this.app.hud.clearSectors();
+    this.app.hud.showSector(sector.index, sector.seconds, there ? sector.seconds - there.seconds : null);
+    this.app.sound.beep(there && sector.seconds <= there.seconds ? 990 : 660, 0.08);
+  }
+
+  flash(text) {
+    const element = make('div', { class: 'flash', text });
+    find('#overlay').append(element);
+    setTimeout(() => element.remove(), 2400);
+  }
+
+  async finish() {
+    const { app } = this;
+    const { stage, track, engine } = app;
+    this.setPhase('finished');
+    stage.paused = true;
+    app.sound.silence();
+    const { run } = stage.cars[0];
+    const best = bestLap(run.laps);
+    const lap = run.laps.indexOf(best) + 1;
+    const inputs = Float32Array.from(this.pilot.inputs);
+    const medal = best.clean ? Object.entries(track.medals_sec || {}).sort((a, b) => a[1] - b[1]).find(([, seconds]) => best.time <= seconds)?.[0] : null;
+    const replay = { road: track.road, physics: engine.physics, seed: 0, lap, lapTime: best.time, actions: inputs };
+    const text = toText(await encodeReplay(replay));
+    const name = recall('name', 'You');
+    const isBest = keepBest(track.road, engine.physics, { time: best.time, clean: best.clean, date: new Date().toISOString(), replay: text, driver: name });
+    this.options(this.ghosts());
+    const verdict = this.verdict(best, isBest);
+    app.announce(verdict);
+    app.sound.beep(1175, 0.5);
+    this.result({ run, best, medal, text, replay, verdict, isBest });
+    if (app.server.has('board')) this.send(text);
+  }
+
+  verdict(best, isBest) {
+    const rival = this.ghost?.run.best;
+    if (rival && best.time < rival.time) {
+      const what = ['champion', 'generalist', 'model'].includes(this.ghost.kind) ? 'the AI' : this.ghost.name.toLowerCase();
+      return `You beat ${what}${best.clean ? '' : ', off the road though'}!`;
+    }
+    if (!best.clean) return 'Done, but you left the road';
+    return isBest ? 'Your best lap here' : 'Finished';
+  }
+
+  result({ run, best, medal, text, replay, verdict }) {
+    const rival = this.ghost?.run.best;
+    const against = rival ? `${deltaText(best.time - rival.time, 3)} s against ${this.ghost.name}` : '';
+    const badge = medal ? make('div', { class: 'medal', text: medal }) : null;
+    if (badge) badge.style.background = MEDALS[medal];
+    this.status = make('p', { class: 'hint', role: 'status' });
+    const name = make('input', { type: 'text', maxlength: 32, value: recall('name', 'You'), 'aria-label': 'Your name on the board',
+      onchange: (event) => remember('name', event.target.value.trim() || 'You') });
+    find('#overlay').replaceChildren(make('div', { class: 'panel result', id: 'result' }, badge,
+      make('h1', { text: verdict }),
+      make('div', { class: 'big-lap', 'data-seconds': String(best.time), text: lapText(best.time) }),
+      make('p', { class: 'lead', text: against || 'Best lap' }),
+      make('table', {}, make('tbody', {}, ...run.laps.map((one, k) => make('tr', { class: one === best ? 'mine' : null },
+        make('td', { text: k ? `Lap ${k + 1}` : 'Standing lap' }), make('td', { class: 'number', text: lapText(one.time) }),
+        make('td', { text: one.clean ? 'clean' : 'off the road or wall' }), make('td', { class: 'number', text: this.ghost?.run.laps[k] ? deltaText(one.time - this.ghost.run.laps[k].time, 3) : '' }))))),
+      make('div', { class: 'row' },
+        make('button', { class: 'button main', onclick: () => this.restart() }, 'Again ', make('kbd', { text: 'R' })),
+        make('button', { class: 'button', text: 'Share link', onclick: () => this.app.share(text) }),
+        make('button', { class: 'button', text: 'Watch it', onclick: () => this.app.playReplay(replay) })),
+      make('label', { class: 'field' }, 'Name on the board', name), this.status));
+    find('#result .main').focus();
+  }
+
+  /** Put the lap on the server's board, which drives it again. */
+  async send(text) {
+    const track = this.app.track.id;
+    try {
+      const entry = await this.app.server.post('api/board', { track, driver: recall('name', 'You'), replay: text });
+      this.status.textContent = `On the board with ${lapText(entry.lap_time_sec)}, driven again by the server.`;
+      this.app.announceBoard?.();
+    } catch (error) {
+      this.status.textContent = `Not on the board: ${error.message}`;
+    }
+  }
+
+  key(event) {
+    if (event.code === 'KeyR') this.restart();
+    else if (event.code === 'Escape') this.pause();
+    else return;
+    event.preventDefault();
+  }
+}
+
+const dot = (colour, text) => {
+  const mark = make('span', { class: 'dot' });
+  mark.style.background = colour;
+  return make('span', {}, mark, text);
+};
+const row = (label, value) => make('tr', {}, make('td', {}, label), make('td', { class: 'number', text: value }));

@@ -1,0 +1,88 @@
+// The server behind the page, where there is one; else the data files alone.
+
+const RETRY_MS = 2000;
+const ORDER = ['champion', 'generalist', 'model', 'optimal', 'casual'];
+const NAMES = { champion: 'Champion', generalist: 'Generalist', optimal: 'Optimal driver', casual: 'Casual driver' };
+
+export class Server extends EventTarget {
+  constructor() {
+    super();
+    this.connected = false;
+    this.isStatic = false;
+    this.features = [];
+  }
+
+  /** Look whether there is a server. A static host answers with "not found", and is not asked again. */
+  async connect() {
+    try {
+      const answer = await fetch('api/status', { cache: 'no-store' });
+      const status = answer.ok ? await answer.json().catch(() => null) : null;
+      if (status?.server === 'hotlap') {
+        this.features = status.features || [];
+        this.setConnected(true);
+      } else if (!this.wasConnected) this.isStatic = true;
+      else this.setConnected(false);
+    } catch {
+      this.setConnected(false);
+    }
+    if (!this.isStatic && !this.timer) this.timer = setInterval(() => this.connect(), RETRY_MS);
+    return this.connected;
+  }
+
+  setConnected(isConnected) {
+    this.wasConnected ||= isConnected;
+    if (isConnected === this.connected) return;
+    this.connected = isConnected;
+    this.dispatchEvent(new Event('change'));
+  }
+
+  has(feature) {
+    return this.connected && this.features.includes(feature);
+  }
+
+  async get(path) {
+    return this.request(path, {});
+  }
+
+  async post(path, body = {}) {
+    return this.request(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+  }
+
+  async request(path, options) {
+    let answer;
+    try {
+      answer = await fetch(path, options);
+    } catch {
+      this.setConnected(false);
+      throw new Error('The server does not answer. Is the command hotlap play still running?');
+    }
+    const value = await answer.json().catch(() => null);
+    if (!answer.ok) throw new Error(value?.error || `The server answered ${answer.status}.`);
+    return value;
+  }
+
+  async tracks() {
+    return this.connected ? this.get('api/tracks') : (await fetch('data/tracks.json')).json();
+  }
+
+  /** The drivers of a track: the server's, and those that ship with the page, which need not be driven first. */
+  async drivers(track) {
+    const id = encodeURIComponent(track);
+    const [shipped, served] = await Promise.all([
+      fetch(`data/${id}.drivers.json`).then((answer) => (answer.ok ? answer.json() : [])).catch(() => []),
+      this.connected ? this.get(`api/drivers?track=${id}`).catch(() => []) : [],
+    ]);
+    const ids = new Set(shipped.map((one) => one.id));
+    const usable = served.filter((one) => !ids.has(one.id) && (one.track === null || one.track === track));
+    return [...usable, ...shipped].sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind)).map((one) => ({ ...one, name: NAMES[one.kind] || one.name }));
+  }
+}
+
+export async function fetchBytes(url) {
+  const answer = await fetch(url);
+  if (!answer.ok) {
+    const value = await answer.json().catch(() => null);
+    throw new Error(value?.error || `${url}: ${answer.status}`);
+  }
+  return answer.arrayBuffer();
+}

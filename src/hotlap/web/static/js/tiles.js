@@ -1,0 +1,315 @@
+// The still picture of a track: drawn once per zoom level into tiles, which are copied to the canvas.
+
+import { levelScale, nearestLevel } from './camera.js';
+import { COLOURS, SPEEDS, speedBand } from './colours.js';
+
+const TILE = 384; // pixels
+const MAX_TILES = 140;
+const MAX_NEW_TILES_PER_FRAME = 3;
+const KERB_CURVATURE = 1 / 75;
+const MAX_SKIDS = 4000;
+
+/** The first and last point of a closed band of the road between two lines, as one path. */
+function band(one, other) {
+  const path = new Path2D();
+  const count = one.x.length;
+  path.moveTo(one.x[0], one.y[0]);
+  for (let k = 1; k <= count; k += 1) path.lineTo(one.x[k % count], one.y[k % count]);
+  for (let k = count; k >= 0; k -= 1) path.lineTo(other.x[k % count], other.y[k % count]);
+  path.closePath();
+  return path;
+}
+
+function loop(line, step = 1) {
+  const path = new Path2D();
+  path.moveTo(line.x[0], line.y[0]);
+  for (let k = step; k < line.x.length; k += step) path.lineTo(line.x[k], line.y[k]);
+  path.closePath();
+  return path;
+}
+
+/** A random number that depends only on two whole numbers. */
+function noise(i, j) {
+  let h = (Math.imul(i, 374761393) + Math.imul(j, 668265263)) | 0;
+  h = Math.imul(h ^ (h >>> 13), 1274126177);
+  return ((h ^ (h >>> 16)) >>> 0) / 4294967296;
+}
+
+export class TrackPicture {
+  constructor(track, topSpeed) {
+    this.track = track;
+    this.topSpeed = topSpeed;
+    this.tiles = new Map();
+    this.skids = [];
+    this.showLine = false;
+    this.paths = {
+      runoff: band(track.wallLeft, track.wallRight),
+      road: band(track.left, track.right),
+      wallLeft: loop(track.wallLeft), wallRight: loop(track.wallRight),
+      left: loop(track.left), right: loop(track.right),
+      kerbs: this.kerbs(),
+      rubber: track.line ? loop(track.line) : loop(track.centre),
+    };
+    this.trees = this.plant();
+    this.line = track.line ? this.speedLine() : null;
+  }
+
+  kerbs() {
+    const { track } = this;
+    const path = new Path2D();
+    let isOn = false;
+    for (let n = 0; n <= track.numNodes; n += 1) {
+      const k = n % track.numNodes;
+      const bend = track.curvature[k];
+      const side = bend > 0 ? track.left : track.right;
+      if (Math.abs(bend) > KERB_CURVATURE && n < track.numNodes) {
+        if (isOn) path.lineTo(side.x[k], side.y[k]);
+        else path.moveTo(side.x[k], side.y[k]);
+        isOn = true;
+      } else isOn = false;
+    }
+    return path;
+  }
+
+  /** Trees where no track is near, the same on every visit. */
+  plant() {
+    const { track } = this;
+    const cell = 7;
+    const taken = new Set();
+    const near = new Set();
+    const mark = (set, x, y, reach) => {
+      const [i, j, n] = [Math.floor(x / cell), Math.floor(y / cell), Math.ceil(reach / cell)];
+      for (let a = -n; a <= n; a += 1) for (let b = -n; b <= n; b += 1) set.add(`${i + a},${j + b}`);
+    };
+    for (let k = 0; k < track.numNodes; k += 2) {
+      for (const wall of [track.wallLeft, track.wallRight]) mark(taken, wall.x[k], wall.y[k], 7);
+      mark(taken, track.centre.x[k], track.centre.y[k], 7);
+      if (k % 12 === 0) mark(near, track.centre.x[k], track.centre.y[k], 70);
+    }
+    const trees = [];
+    for (const key of near) {
+      if (taken.has(key)) continue;
+      const [i, j] = key.split(',').map(Number);
+      const grove = noise(Math.floor(i / 5), Math.floor(j / 5) + 99);
+      if (noise(i, j) > 0.16 + 0.5 * grove * grove) continue;
+      trees.push({ x: (i + noise(i + 7, j)) * cell, y: (j + noise(i, j + 7)) * cell, r: 1.6 + 2.6 * noise(i + 3, j + 5) });
+    }
+    return trees;
+  }
+
+  speedLine() {
+    const { line } = this.track;
+    const paths = SPEEDS.map(() => new Path2D());
+    for (let k = 0; k < line.x.length; k += 1) {
+      const n = (k + 1) % line.x.length;
+      const path = paths[speedBand(line.speed[k], this.topSpeed)];
+      path.moveTo(line.x[k], line.y[k]);
+      path.lineTo(line.x[n], line.y[n]);
+    }
+    return paths;
+  }
+
+  setLine(isShown) {
+    if (isShown !== this.showLine) {
+      this.showLine = isShown;
+      this.tiles.clear();
+    }
+  }
+
+  /** Add a skid mark between two points (m); kept on the tiles and for new ones. */
+  addSkid(x0, y0, x1, y1) {
+    this.skids.push([x0, y0, x1, y1]);
+    if (this.skids.length > MAX_SKIDS) this.skids.splice(0, MAX_SKIDS / 2);
+    for (const tile of this.tiles.values()) {
+      if (x1 > tile.x0 - 1 && x1 < tile.x1 + 1 && y1 > tile.y0 - 1 && y1 < tile.y1 + 1) this.drawSkids(tile, [[x0, y0, x1, y1]]);
+    }
+  }
+
+  clearSkids() {
+    if (!this.skids.length) return;
+    this.skids = [];
+    this.tiles.clear();
+  }
+
+  drawSkids(tile, skids) {
+    const { context } = tile;
+    context.strokeStyle = COLOURS.skid;
+    context.lineWidth = 0.28;
+    context.lineCap = 'butt';
+    context.beginPath();
+    for (const [x0, y0, x1, y1] of skids) {
+      context.moveTo(x0, y0);
+      context.lineTo(x1, y1);
+    }
+    context.stroke();
+  }
+
+  draw(context, camera) {
+    const level = nearestLevel(camera.scale);
+    const scale = levelScale(level);
+    const ratio = camera.scale / scale;
+    const isExact = Math.abs(ratio - 1) < 1e-6;
+    // The world's origin on the canvas; whole pixels at rest, so that copying needs no smoothing.
+    const originX = camera.width / 2 - camera.x * camera.scale;
+    const originY = camera.height / 2 + camera.y * camera.scale;
+    const size = TILE * ratio;
+    const [i0, i1] = [Math.floor(-originX / size), Math.floor((camera.width - originX) / size)];
+    const [j0, j1] = [Math.floor(-originY / size), Math.floor((camera.height - originY) / size)];
+    let budget = this.tiles.size ? MAX_NEW_TILES_PER_FRAME : Infinity;
+    context.fillStyle = COLOURS.ground;
+    for (let j = j0; j <= j1; j += 1) {
+      for (let i = i0; i <= i1; i += 1) {
+        const key = `${level}:${i}:${j}`;
+        let tile = this.tiles.get(key);
+        if (!tile && budget > 0) {
+          budget -= 1;
+          tile = this.paint(scale, i, j);
+        }
+        const [x, y] = [originX + i * size, originY + j * size];
+        if (!tile) {
+          context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+          continue;
+        }
+        this.tiles.delete(key); // the most recently used are last
+        this.tiles.set(key, tile);
+        if (isExact) context.drawImage(tile.canvas, Math.round(x), Math.round(y));
+        else context.drawImage(tile.canvas, Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+      }
+    }
+    for (const key of this.tiles.keys()) {
+      if (this.tiles.size <= MAX_TILES) break;
+      this.tiles.delete(key);
+    }
+  }
+
+  /** Draw tile (i, j), counted from the world's origin to the right and down. */
+  paint(scale, i, j) {
+    const canvas = document.createElement('canvas');
+    canvas.width = canvas.height = TILE;
+    const context = canvas.getContext('2d', { alpha: false });
+    const metres = TILE / scale;
+    const tile = { canvas, context, x0: i * metres, x1: (i + 1) * metres, y0: -(j + 1) * metres, y1: -j * metres };
+    context.fillStyle = COLOURS.ground;
+    context.fillRect(0, 0, TILE, TILE);
+    context.setTransform(scale, 0, 0, -scale, -i * TILE, -j * TILE);
+    this.paintGround(context, tile, scale);
+    const { paths } = this;
+    const px = 1 / scale;
+    context.lineJoin = 'round';
+    context.fillStyle = COLOURS.runoff;
+    context.fill(paths.runoff);
+    context.fillStyle = COLOURS.road;
+    context.fill(paths.road);
+    if (scale > 1) {
+      context.strokeStyle = COLOURS.rubber;
+      context.lineWidth = 3.2;
+      context.stroke(paths.rubber);
+      context.lineWidth = 1.5;
+      context.stroke(paths.rubber);
+    }
+    context.strokeStyle = COLOURS.edge;
+    context.lineWidth = Math.max(0.22, 0.9 * px);
+    context.stroke(paths.left);
+    context.stroke(paths.right);
+    if (scale > 0.8) this.paintKerbs(context);
+    this.paintWalls(context, px);
+    this.paintStart(context, scale);
+    if (this.showLine && this.line) {
+      context.lineWidth = Math.max(0.5, 1.6 * px);
+      context.lineCap = 'round';
+      this.line.forEach((path, band) => {
+        context.strokeStyle = SPEEDS[band];
+        context.stroke(path);
+      });
+    }
+    this.drawSkids(tile, this.skids.filter(([x, y]) => x > tile.x0 - 2 && x < tile.x1 + 2 && y > tile.y0 - 2 && y < tile.y1 + 2));
+    this.tiles.set(`${nearestLevel(scale)}:${i}:${j}`, tile);
+    return tile;
+  }
+
+  paintGround(context, tile, scale) {
+    if (scale < 0.6) return;
+    for (const tree of this.trees) {
+      if (tree.x < tile.x0 - 6 || tree.x > tile.x1 + 6 || tree.y < tile.y0 - 6 || tree.y > tile.y1 + 6) continue;
+      context.fillStyle = COLOURS.shadow;
+      context.beginPath();
+      context.arc(tree.x + 0.7, tree.y - 0.9, tree.r, 0, 7);
+      context.fill();
+      context.fillStyle = COLOURS.tree;
+      context.beginPath();
+      context.arc(tree.x, tree.y, tree.r, 0, 7);
+      context.fill();
+      context.fillStyle = COLOURS.treeLight;
+      context.beginPath();
+      context.arc(tree.x - 0.25 * tree.r, tree.y + 0.3 * tree.r, 0.55 * tree.r, 0, 7);
+      context.fill();
+    }
+  }
+
+  paintKerbs(context) {
+    context.lineCap = 'butt';
+    context.lineWidth = 0.95;
+    context.strokeStyle = COLOURS.edge;
+    context.stroke(this.paths.kerbs);
+    context.strokeStyle = COLOURS.kerb;
+    context.setLineDash([1.8, 1.8]);
+    context.stroke(this.paths.kerbs);
+    context.setLineDash([]);
+  }
+
+  paintWalls(context, px) {
+    for (const path of [this.paths.wallLeft, this.paths.wallRight]) {
+      context.strokeStyle = COLOURS.shadow;
+      context.lineWidth = Math.max(1.1, 2 * px);
+      context.stroke(path);
+      context.strokeStyle = COLOURS.wall;
+      context.lineWidth = Math.max(0.45, 1.1 * px);
+      context.stroke(path);
+    }
+  }
+
+  paintStart(context, scale) {
+    const { track } = this;
+    const [x0, y0, x1, y1] = [track.right.x[0], track.right.y[0], track.left.x[0], track.left.y[0]];
+    const width = Math.hypot(x1 - x0, y1 - y0);
+    context.save();
+    context.translate(x0, y0);
+    context.rotate(Math.atan2(y1 - y0, x1 - x0));
+    const squares = Math.max(4, Math.round(width / 0.8));
+    const side = width / squares;
+    const rows = scale < 2 ? 3 : 2;
+    for (let k = 0; k < squares; k += 1) {
+      for (let row = 0; row < rows; row += 1) {
+        context.fillStyle = (k + row) % 2 ? COLOURS.background : COLOURS.edge;
+        context.fillRect(k * side, (row - rows / 2) * side, side, side);
+      }
+    }
+    context.restore();
+  }
+}
+
+/** A small map of a track on a canvas of its own: for thumbnails and the minimap. Returns the map's projection. */
+export function drawMap(canvas, track, { road = COLOURS.text, width = 2.4, dpr = 1 } = {}) {
+  const context = canvas.getContext('2d');
+  const { box, centre } = track;
+  const margin = 6 * dpr;
+  const scale = Math.min((canvas.width - 2 * margin) / (box.x1 - box.x0), (canvas.height - 2 * margin) / (box.y1 - box.y0));
+  const project = (x, y) => [
+    canvas.width / 2 + (x - (box.x0 + box.x1) / 2) * scale,
+    canvas.height / 2 - (y - (box.y0 + box.y1) / 2) * scale,
+  ];
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.lineJoin = 'round';
+  context.strokeStyle = road;
+  context.lineWidth = width * dpr;
+  context.beginPath();
+  for (let k = 0; k < centre.x.length; k += 4) context.lineTo(...project(centre.x[k], centre.y[k]));
+  context.closePath();
+  context.stroke();
+  const [sx, sy] = project(centre.x[0], centre.y[0]);
+  context.fillStyle = COLOURS.accent;
+  context.beginPath();
+  context.arc(sx, sy, 2.6 * dpr, 0, 7);
+  context.fill();
+  return project;
+}

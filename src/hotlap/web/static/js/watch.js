@@ -1,0 +1,181 @@
+// Watch: the AI laps the moment the page is open; several drivers at once; replays with play, pause and steps.
+
+import { FURTHER, KINDS } from './colours.js';
+import { defaultDriver, makeEntry } from './drivers.js';
+import { find, lapText, make } from './format.js';
+import { ReplayPilot, verifyReplay } from './replay.js';
+
+const MAX_CARS = 12;
+
+export class WatchView {
+  constructor(app) {
+    this.app = app;
+    this.chosen = [];
+    this.replay = null;
+  }
+
+  /** Show the drivers of the track; `wanted` is a driver's id, `replay` one to play instead. */
+  async show({ wanted = null, replay = null } = {}) {
+    const { stage } = this.app;
+    document.body.classList.toggle('replaying', Boolean(replay));
+    this.replay = replay;
+    this.times = new Map();
+    if (replay) {
+      this.playReplay(replay);
+      return;
+    }
+    find('#playback').hidden = true;
+    stage.pace = this.app.pace;
+    const { drivers } = this.app;
+    const first = drivers.find((one) => one.id === wanted) || defaultDriver(drivers);
+    const kept = wanted ? [] : this.chosen.filter((id) => drivers.some((one) => one.id === id));
+    this.chosen = kept.length ? kept : first ? [first.id] : [];
+    if (wanted && !drivers.some((one) => one.id === wanted)) this.app.say(`There is no driver ${wanted} for this track.`);
+    await this.start();
+  }
+
+  hide() {
+    document.body.classList.remove('replaying');
+    find('#playback').hidden = true;
+  }
+
+  async start() {
+    const { stage, track, drivers } = this.app;
+    const used = new Set();
+    const entries = [];
+    for (const id of this.chosen) {
+      const driver = drivers.find((one) => one.id === id);
+      if (!driver) continue;
+      const own = KINDS[driver.kind];
+      const colour = own && !used.has(own) ? own : FURTHER.find((one) => !used.has(one)) || own;
+      try {
+        const entry = await makeEntry(driver, track, colour);
+        used.add(colour);
+        entries.push(entry);
+      } catch (error) {
+        this.app.say(error.message);
+        this.chosen = this.chosen.filter((one) => one !== id);
+      }
+    }
+    if (this.app.view !== 'watch' || track !== this.app.track) return;
+    stage.setCars(entries);
+    stage.onTick = () => this.tick();
+    this.list();
+    this.app.announce(entries.length ? `${entries.map((one) => one.name).join(', ')} on ${track.name}` : `No driver for ${track.name}`);
+  }
+
+  toggle(id, isOn) {
+    this.chosen = isOn ? [...this.chosen, id].slice(-MAX_CARS) : this.chosen.filter((one) => one !== id);
+    this.start();
+  }
+
+  tick() {
+    const { stage } = this.app;
+    for (const car of stage.cars) {
+      const best = stage.best(car);
+      const cell = this.times.get(car.id);
+      if (best && cell && cell.best !== best.time) {
+        cell.best = best.time;
+        cell.textContent = lapText(best.time);
+      }
+    }
+  }
+
+  list() {
+    const { drivers, stage } = this.app;
+    const items = drivers.map((driver) => {
+      const car = stage.cars.find((one) => one.id === driver.id);
+      const time = make('time');
+      this.times.set(driver.id, time);
+      const box = make('input', { type: 'checkbox', onchange: (event) => this.toggle(driver.id, event.target.checked) });
+      box.checked = Boolean(car);
+      const chip = make('span', { class: 'chip' });
+      chip.style.background = car ? car.colour : 'rgba(255,255,255,.2)';
+      const isFocus = car && car.index === stage.focus;
+      const follow = car && stage.cars.length > 1 && !isFocus
+        ? make('button', { text: '◎', title: `Follow ${driver.name}`, 'aria-label': `Follow ${driver.name}`, onclick: () => { stage.focus = car.index; this.list(); } }) : null;
+      return make('li', { class: isFocus ? 'focus' : null }, make('label', {}, box, chip, make('span', { text: driver.name, title: driver.name })), time, follow);
+    });
+    const body = items.length ? make('ul', { class: 'drivers' }, ...items)
+      : make('p', { text: 'No driver has driven this track yet. Race it yourself, or train one in Learn.' });
+    find('#side').replaceChildren(make('div', { class: 'panel' }, make('h2', { text: 'Drivers' }), body,
+      make('a', { class: 'button main', href: '#race', text: 'Race against it', id: 'race-link' })));
+  }
+
+  /** Play a replay after it was driven to its end and found to be true. */
+  playReplay(replay) {
+    const { stage, engine, track } = this.app;
+    let run;
+    try {
+      run = verifyReplay(engine, track, replay);
+    } catch (error) {
+      this.app.say(error.message);
+      this.replay = null;
+      this.show();
+      return;
+    }
+    const name = replay.driver || 'Replay';
+    this.pilot = new ReplayPilot(replay);
+    stage.setCars([{ id: 'replay', name, kind: 'replay', colour: KINDS.replay, makePilot: () => this.pilot }]);
+    stage.pace = this.app.pace;
+    const best = run.laps[replay.lap - 1];
+    this.app.announce(`${name}: ${lapText(best.time)}`);
+    const rows = run.laps.map((lap, k) => make('tr', { class: k === replay.lap - 1 ? 'mine' : null },
+      make('td', { text: `Lap ${k + 1}` }), make('td', { class: 'number', text: lapText(lap.time) }), make('td', { text: lap.clean ? 'clean' : 'off the road' })));
+    find('#side').replaceChildren(make('div', { class: 'panel stack' },
+      make('h2', { text: name }),
+      make('div', { class: 'big-lap', id: 'replay-time', 'data-seconds': String(best.time), text: lapText(best.time) }),
+      make('p', { text: 'Driven again from its inputs just now, to the same time.' }),
+      make('table', {}, make('tbody', {}, ...rows)),
+      make('div', { class: 'row' },
+        make('button', { class: 'button main', text: 'Race it', onclick: () => this.app.raceAgainst(replay, name) }),
+        make('button', { class: 'button', text: 'Close', onclick: () => this.app.go('watch', {}) }))));
+    this.controls(replay.actions.length / 3);
+  }
+
+  controls(numTicks) {
+    const { stage } = this.app;
+    const seconds = (tick) => lapText(tick / stage.engine.ticksPerSecond);
+    const clock = make('span', { class: 'num', text: seconds(0) });
+    const slider = make('input', { type: 'range', min: 0, max: numTicks, value: 0, 'aria-label': 'Tick' });
+    const play = make('button', { class: 'tool', text: '❚❚', title: 'Play or pause (space)', 'aria-label': 'Play or pause' });
+    const setPaused = (isPaused) => { stage.paused = isPaused; play.textContent = isPaused ? '▶' : '❚❚'; };
+    const seek = (tick) => {
+      setPaused(true);
+      if (tick < stage.tick) stage.restart();
+      while (stage.tick < tick && !this.pilot.isDone) stage.advance();
+      update();
+    };
+    const update = () => {
+      slider.value = stage.tick;
+      clock.textContent = `${seconds(stage.tick)} · tick ${stage.tick}`;
+    };
+    stage.onTick = () => {
+      if (this.pilot.isDone) setPaused(true);
+      update();
+    };
+    play.onclick = () => {
+      if (this.pilot.isDone) stage.restart();
+      setPaused(!stage.paused);
+    };
+    slider.oninput = () => seek(Number(slider.value));
+    const step = (count, text, label) => make('button', { class: 'tool step', text, title: label, 'aria-label': label, onclick: () => seek(Math.max(0, stage.tick + count)) });
+    const pace = make('button', { class: 'tool', text: '1×', title: 'Speed', 'aria-label': 'Speed', onclick: () => {
+      const paces = [0.5, 1, 2];
+      stage.pace = paces[(paces.indexOf(stage.pace) + 1) % paces.length];
+      pace.textContent = `${stage.pace === 0.5 ? '½' : stage.pace}×`;
+    } });
+    const box = find('#playback');
+    box.replaceChildren(play, step(-1, '‹', 'One tick back'), step(1, '›', 'One tick on'), slider, pace, clock);
+    box.hidden = false;
+    this.playPause = () => play.click();
+    update();
+  }
+
+  key(event) {
+    if (this.replay && event.code === 'Space') {
+      event.preventDefault();
+      this.playPause();
+    }
+  }
+}

@@ -1,0 +1,180 @@
+"""Chromium without a window, driven over its DevTools protocol: pages to open, evaluate, press keys in and picture."""
+
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import websocket
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+START_S = 60.0
+CALL_S = 60.0
+KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Escape": 27, "KeyR": 82, "KeyC": 67}
+
+
+def find_chromium() -> str | None:
+    """The browser's path, or None where there is none."""
+    return next((path for path in map(shutil.which, NAMES) if path), None)
+
+
+class Chromium:
+    """One browser process with its own empty profile."""
+
+    def __init__(self) -> None:
+        program = find_chromium()
+        assert program, "there is no Chromium; on Debian: apt-get install chromium"
+        self._profile = tempfile.mkdtemp(prefix="hotlap-chromium-")
+        command = [
+            program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+            "--no-first-run", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio",
+            "--remote-debugging-port=0", "--remote-allow-origins=*", f"--user-data-dir={self._profile}", "about:blank",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._pages: list[Page] = []
+        self._port = self._wait_for_port()
+
+    def _wait_for_port(self) -> int:
+        path, end = Path(self._profile, "DevToolsActivePort"), time.monotonic() + START_S
+        while time.monotonic() < end:
+            assert self._process.poll() is None, "Chromium ended at once"
+            lines = path.read_text().split() if path.exists() else []
+            if lines:
+                return int(lines[0])
+            time.sleep(0.05)
+        raise AssertionError("Chromium did not start")
+
+    def open(self, url: str, width: int = 1280, height: int = 720, **looks) -> "Page":
+        """A new tab that shows `url`."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
+        with urllib.request.urlopen(request, timeout=CALL_S) as answer:
+            target = json.load(answer)
+        page = Page(target["webSocketDebuggerUrl"], width, height, **looks)
+        self._pages.append(page)
+        page.go(url)
+        return page
+
+    def close(self) -> None:
+        """End the browser and delete its profile."""
+        for page in self._pages:
+            page.close()
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._profile, ignore_errors=True)
+
+
+class Page:
+    """A tab. `errors` are the console's errors and uncaught exceptions."""
+
+    def __init__(self, url: str, width: int, height: int, *, is_dark: bool = True, is_phone: bool = False) -> None:
+        self._socket = websocket.create_connection(url, timeout=CALL_S, suppress_origin=True)
+        self._number = 0
+        self.errors: list[str] = []
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=2 if is_phone else 1, mobile=is_phone,
+        )  # fmt: skip
+        if is_phone:
+            self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def call(self, method: str, **parameters):
+        """Call a method of the protocol; events that arrive in between are looked at for errors."""
+        self._number += 1
+        self._socket.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self._socket.recv())
+            if message.get("id") == self._number:
+                assert "error" not in message, f"{method}: {message['error']}"
+                return message["result"]
+            self._note(message)
+
+    def _note(self, message) -> None:
+        method, parameters = message.get("method"), message.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            details = parameters["exceptionDetails"]
+            self.errors.append(details.get("exception", {}).get("description") or details["text"])
+        elif method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
+            self.errors.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}")
+        elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "assert"):
+            self.errors.append(str([one.get("value", one.get("description")) for one in parameters["args"]]))
+
+    def go(self, url: str) -> None:
+        """Load `url`, or change the hash where only that differs."""
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
+    def reload(self) -> None:
+        self.evaluate("void (window.isOld = true)")
+        self.call("Page.reload")
+        self.wait("!window.isOld && document.readyState === 'complete'")
+
+    def evaluate(self, expression: str):
+        """The value of an expression, awaited if it is a promise; an exception in it is an error here."""
+        result = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        details = result.get("exceptionDetails")
+        assert details is None, details.get("exception", {}).get("description", details["text"])
+        return result["result"].get("value")
+
+    def wait(self, expression: str, timeout_s: float = 30.0):
+        """Wait until an expression is truthy; returns its value."""
+        end = time.monotonic() + timeout_s
+        while True:
+            value = self.evaluate(
+                # An element or the page's own object cannot be returned as a value.
+                f"(() => {{ try {{ const value = {expression}; "
+                "return value && typeof value === 'object' ? true : value; } catch { return null; } })()"
+            )
+            if value:
+                return value
+            assert time.monotonic() < end, f"still not: {expression}; state {self.evaluate('window.hotlap?.state()')}"
+            time.sleep(0.05)
+
+    def state(self):
+        """`window.hotlap.state()`."""
+        return self.evaluate("window.hotlap.state()")
+
+    def click(self, selector: str) -> None:
+        """Click the middle of an element with the mouse."""
+        self.wait(f"document.querySelector({json.dumps(selector)})")
+        box = self.evaluate(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
+            "e.scrollIntoView({block: 'nearest'}); const b = e.getBoundingClientRect(); "
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, *box)
+
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def key(self, code: str, is_down: bool) -> None:
+        """Press or release a key of the keyboard."""
+        name = code.removeprefix("Key").lower() if code.startswith("Key") else code
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown" if is_down else "keyUp", code=code, key=name,
+            windowsVirtualKeyCode=KEYS[code],
+        )  # fmt: skip
+
+    def press(self, code: str) -> None:
+        """Press a key and let go of it."""
+        self.key(code, True)
+        self.key(code, False)
+
+    def picture(self, path: Path) -> None:
+        """Write what is seen as PNG."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def close(self) -> None:
+        self._socket.close()

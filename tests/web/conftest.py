@@ -1,0 +1,106 @@
+"""Fixtures: the page as a static site, the page's server as a process, and browsers."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from web.chromium import Chromium, find_chromium
+
+SERVER_START_S = 120
+
+
+class ServedPage:
+    """A process that serves the page: `python -m http.server` over a static site, or `hotlap play`."""
+
+    def __init__(self, command: list[str], folder: Path, says: str) -> None:
+        self._command, self._folder, self._says = command, folder, says
+        self.start()
+
+    def start(self) -> None:
+        """Start it; returns when it listens."""
+        environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self._process = subprocess.Popen(
+            self._command, cwd=self._folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        watchdog = threading.Timer(SERVER_START_S, self._process.kill)
+        watchdog.start()
+        heard = []
+        for line in self._process.stdout:
+            heard.append(line)
+            match = re.search(self._says, line)
+            if match:
+                watchdog.cancel()
+                self.port = int(match[1])
+                self.url = f"http://127.0.0.1:{self.port}/"
+                # Requests are logged; a full pipe would stop the server.
+                threading.Thread(target=self._process.stdout.read, daemon=True).start()
+                return
+        watchdog.cancel()
+        raise AssertionError(f"{self._command}: ended: {''.join(heard)}")
+
+    def restart(self) -> None:
+        """Start it again on the same port."""
+        self._command = [str(self.port) if part == "0" else part for part in self._command]
+        self.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(scope="session")
+def static_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    """The static site behind `python -m http.server`."""
+    from hotlap.web.site import write_site
+
+    folder = tmp_path_factory.mktemp("site")
+    write_site(folder)
+    command = [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"]
+    page = ServedPage(command, folder, r"port (\d+)")
+    yield page
+    page.stop()
+
+
+@pytest.fixture
+def web_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedPage]:
+    """`hotlap play` with an empty board and no runs, in a folder of its own."""
+    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    command = [sys.executable, "-m", "hotlap", "play", "--port", "0", "--no-open"]
+    page = ServedPage(command, folder, r"\[play\] listening on http://127\.0\.0\.1:(\d+)")
+    yield page
+    page.stop()
+
+
+@pytest.fixture
+def new_browser() -> Iterator[Callable[[], Chromium]]:
+    """Starts browsers, each with an empty profile; they end with the test."""
+    browsers: list[Chromium] = []
+
+    def start() -> Chromium:
+        if find_chromium() is None and os.environ.get("CI") != "true":
+            pytest.skip("no Chromium; on Debian: apt-get install chromium")
+        browsers.append(Chromium())
+        return browsers[-1]
+
+    yield start
+    for browser in browsers:
+        browser.close()
+
+
+@pytest.fixture
+def browser(new_browser: Callable[[], Chromium]) -> Chromium:
+    """One browser."""
+    return new_browser()

@@ -1,0 +1,117 @@
+"""The static page in a real browser: watch, race, keys, replays, without a server behind it."""
+
+from pathlib import Path
+
+import pytest
+
+import hotlap
+from hotlap.web.page_data import RECORDED
+from hotlap.web.replay_format import Replay
+from hotlap.web.replays import simulate, verify
+from web.golden_browser import golden_in_browser
+
+pytestmark = pytest.mark.timeout(240)
+KEY_DRIVER = (Path(__file__).parent / "key_driver.js").read_text(encoding="utf-8")
+RACING = "hotlap.state().racing"
+PACE = 16  # simulated seconds per second
+
+
+def first_car(page):
+    return page.state()["cars"][0]
+
+
+def drive_race(page, laps=1, pace=PACE):
+    """Race with the key driver until the result is shown."""
+    page.wait("document.querySelector('[data-action=start]')")
+    page.evaluate(KEY_DRIVER + "; keyDriver()")
+    page.evaluate(
+        f"(() => {{ const s = document.querySelector('#laps'); s.value = {laps}; "
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+    page.evaluate(f"hotlap.setPace({pace})")
+    page.wait(f"hotlap.app.views.race.numLaps === {laps} && document.querySelector('[data-action=start]')")
+    page.click("[data-action=start]")
+    page.wait("document.querySelector('#result')", 120)
+
+
+def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page, browser):
+    page = browser.open(static_page.url)
+    page.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
+    page.evaluate(f"hotlap.setPace({PACE})")
+    page.wait("hotlap.state().cars[0].best_lap_time_sec", 60)
+    car = first_car(page)
+    assert (car["id"], car["kind"]) == ("optimal", "optimal")
+    # The page's lap is Python's lap of the same inputs, to the last bit.
+    replay = Replay.from_bytes((RECORDED / "track-01.optimal.replay").read_bytes())
+    assert car["best_lap_time_sec"] in [lap.time_s for lap in simulate(replay, "track-01")]
+    for view in ("race", "learn", "draw", "board", "watch"):
+        page.click(f"nav a[data-view={view}]")
+        page.wait(f"hotlap.state().view === '{view}' && hotlap.state().message")
+    state = page.state()
+    assert set(state) == {"view", "track", "connected", "tick", "racing", "cars", "delta_sec", "message"}
+    assert set(state["cars"][0]) == {"id", "kind", "x", "y", "speed", "lap", "lap_time_sec", "best_lap_time_sec"}
+    assert state["connected"] is False
+    assert page.errors == []
+
+
+def test_the_address_chooses_track_and_driver(static_page, browser):
+    page = browser.open(f"{static_page.url}?track=track-03&driver=casual#watch")
+    page.wait("hotlap.state().cars.length")
+    assert page.state()["track"] == "track-03"
+    assert first_car(page)["id"] == "casual"
+    page.click("#track-button")
+    page.click("[data-track=track-02]")
+    page.wait("hotlap.state().track === 'track-02' && hotlap.state().cars.length")
+    assert "track=track-02" in page.evaluate("location.search")
+    assert page.errors == []
+
+
+def test_golden_traces_in_the_browser_give_the_physics_version(static_page, browser):
+    page = browser.open(static_page.url)
+    page.wait("window.hotlap")
+    assert golden_in_browser(page) == hotlap.PHYSICS_VERSION
+
+
+def test_keys_drive_restart_and_pause(static_page, browser):
+    page = browser.open(f"{static_page.url}#race")
+    page.click("[data-action=start]")
+    page.wait(RACING, 20)
+    page.key("ArrowUp", True)
+    page.wait("hotlap.state().cars[0].speed > 6")
+    car = first_car(page)
+    assert car["kind"] == "human"
+    assert car["x"] != 0.0
+    page.press("Escape")
+    page.wait(f"!{RACING}")
+    tick = page.state()["tick"]
+    page.evaluate("new Promise((done) => setTimeout(done, 200))")
+    assert page.state()["tick"] == tick
+    page.press("Escape")
+    page.wait(f"{RACING} && hotlap.state().tick > {tick}")
+    page.press("KeyR")
+    page.wait("hotlap.state().tick === 0 && hotlap.state().cars[0].speed === 0")
+    page.wait(RACING, 20)
+    page.key("ArrowUp", False)
+    page.key("ArrowLeft", True)  # and WASD
+    page.wait("hotlap.state().tick > 30")
+    assert page.errors == []
+
+
+def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static_page, browser):
+    """As a practised person might: ten key changes a second at most, and nothing but four keys."""
+    page = browser.open(f"{static_page.url}?driver=casual#race")
+    drive_race(page, laps=2)
+    assert "You beat" in page.evaluate("document.querySelector('#result h1').textContent")
+    own = page.evaluate("hotlap.app.stage.cars[0].run.laps.map((lap) => [lap.time, lap.clean])")
+    casual_s = page.evaluate("hotlap.app.views.race.ghost.run.best.time")
+    best_s = min(time_s for time_s, is_clean in own if is_clean)
+    assert best_s < casual_s
+    # The inputs drive the same lap in Python, to the last bit.
+    key = "Object.keys(localStorage).find((key) => key.startsWith('hotlap.best.'))"
+    replay = Replay.from_text(page.evaluate(f"JSON.parse(localStorage[{key}]).replay"))
+    assert verify(replay, "track-01").time_s == best_s
+    page.reload()
+    page.click("nav a[data-view=board]")
+    page.wait("document.querySelector('#board tr.mine')")
+    assert f"{best_s:.3f}"[:5] in page.evaluate("document.querySelector('#board tr.mine').textContent")
+    assert page.errors == []

@@ -1,0 +1,152 @@
+"""The page's `sim.wasm` is this source's simulator, to the bit."""
+
+import numpy as np
+import pytest
+
+import hotlap
+from hotlap.drivers.learned import LearnedDriver
+from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
+from hotlap.sim import policy_forward
+from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.sim.compilation import source_digest
+from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.policy_forward import make_memory, pack_policy
+from hotlap.sim.ribbon import NODE_DTYPE
+from hotlap.sim.step import Batch
+from hotlap.sim.vehicle import CAR_DTYPE, car_record
+from hotlap.sim.world import INFO_DTYPE, STATE_DTYPE
+from hotlap.tracks import golden_traces
+from hotlap.tracks.registry import load_track
+from web.wasm_engine import DESCRIPTION, WasmEngine
+
+BUILT_IN = ("track-01", "track-02", "track-03")
+REBUILD = "run `python tools/build_wasm.py`"
+
+
+def raw(array) -> bytes:
+    """The bits of an array, without the padding of records."""
+    columns = [array[name] for name in array.dtype.names] if array.dtype.names else [array]
+    return b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
+
+
+def test_the_module_was_made_from_this_source():
+    assert DESCRIPTION["source_digest"] == source_digest(), REBUILD
+    assert DESCRIPTION["physics"] == hotlap.PHYSICS_VERSION, REBUILD
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("state", STATE_DTYPE), ("info", INFO_DTYPE), ("node", NODE_DTYPE)])
+def test_the_description_has_every_field_where_it_is(name, dtype):
+    record = DESCRIPTION["records"][name]
+    assert record["size"] == dtype.itemsize
+    assert {field: offset for field, (_, offset) in record["fields"].items()} == {
+        field: dtype.fields[field][1] for field in dtype.names
+    }
+
+
+def test_the_described_car_is_the_simulators():
+    described = np.zeros(1, CAR_DTYPE)
+    for name, value in DESCRIPTION["car"].items():
+        described[name] = value
+    assert described.tobytes() == car_record().tobytes()
+
+
+@pytest.mark.timeout(180)
+def test_golden_traces_in_webassembly_give_the_physics_version():
+    assert golden_traces.physics_version(WasmEngine()) == hotlap.PHYSICS_VERSION
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("track_id", BUILT_IN)
+def test_thousands_of_random_steps_equal_the_cpus(track_id):
+    num_cars, num_steps = 8, 800
+    rng = np.random.default_rng(7)
+    setting = Setting(load_track(track_id).ribbon, car_record(), golden_traces._rules())
+    batches, engines = [], [CpuEngine(), WasmEngine()]
+    for engine in engines:
+        batch = engine.make_batch(num_cars)
+        batch.states["seed"] = np.arange(num_cars)
+        engine.reset(np.ones(num_cars, np.bool_), setting, batch)
+        batches.append(batch)
+    for step in range(num_steps):
+        if step % 15 == 0:
+            actions = rng.uniform([-1.2, -0.2, -0.6], [1.2, 1.2, 0.6], (num_cars, 3)).astype(np.float32)
+        repeat = 1 + step % 3
+        for engine, batch in zip(engines, batches, strict=True):
+            assert engine.step(actions, setting, batch, autoreset=True, repeat=repeat) == ALL_FINE
+        for name in Batch._fields:
+            mine, page = (raw(getattr(batch, name)) for batch in batches)
+            assert mine == page, f"{name} differs after step {step}"
+    assert batches[0].states["episode"].max() > 0  # an episode ended, so that resets were compared
+
+
+def test_a_bad_action_moves_no_car():
+    engine, setting = WasmEngine(), Setting(load_track("track-01").ribbon, car_record(), golden_traces._rules())
+    batch = engine.make_batch(2)
+    engine.reset(np.ones(2, np.bool_), setting, batch)
+    before = raw(batch.states)
+    actions = np.array([[0.0, 1.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
+    assert engine.step(actions, setting, batch, autoreset=False, repeat=1) == 1
+    assert raw(batch.states) == before
+
+
+class PackedDriver(LearnedDriver):
+    """A driver of a packed policy that no model file holds."""
+
+    def __init__(self, packed, action_repeat):
+        self.name, self.packed, self.action_repeat = "packed", packed, action_repeat
+
+
+def driving_policy(num_stack, activation, num_fourier, is_squashed):
+    """A policy that gets round track-01: the first layer leans to the side with more room, the rest is small noise."""
+    rng = np.random.default_rng(3)
+    num_inputs = num_stack * 14 + 2 * num_fourier
+    first = rng.normal(0.0, 0.003, (24, num_inputs)).astype(np.float32)
+    bias, now = np.zeros(24, np.float32), (num_stack - 1) * 14
+    # Two units of opposite sign each, so that activations that cut off one half let a value pass.
+    for ray, weight in ((1, 0.08), (2, 0.26), (3, 0.035)):
+        first[0, now + ray], first[0, now + 8 - ray] = weight, -weight
+    first[2, now + 4], first[2, now + 9], bias[2] = 0.19, -0.3, 0.031
+    first[1], first[3], bias[3] = -first[0], -first[2], -bias[2]
+    last = rng.normal(0.0, 0.003, (3, 24)).astype(np.float32)
+    last[:, :4] = [[9.6, -9.6, 0.0, 0.0], [0.0, 0.0, 5.6, -5.6], [0.0, 0.0, -5.6, 5.6]]
+    layers = [(first, bias), (last, np.zeros(3, np.float32))]
+    bounds = np.array([-1, 0, 0], np.float32), np.ones(3, np.float32)
+    mean, scale = rng.normal(0.0, 1e-3, num_inputs), rng.uniform(0.9, 1.1, num_inputs)
+    return pack_policy(
+        layers, activation=activation, bounds=bounds, mean=mean, scale=scale, clip=10.0, num_stack=num_stack,
+        num_fourier=num_fourier, is_squashed=is_squashed,
+    )  # fmt: skip
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    ("policy", "repeat", "laps"),
+    [
+        (driving_policy(2, "tanh", 4, is_squashed=False), 3, 2),
+        (driving_policy(1, "relu", 0, is_squashed=True), 1, 0),
+        (driving_policy(3, "elu", 2, is_squashed=False), 2, 0),
+    ],
+    ids=["tanh", "relu", "elu"],
+)
+def test_a_policy_drives_the_cpus_lap(policy, repeat, laps):
+    """Decisions and ticks as the page makes them, against the compiled loop of `hotlap evaluate`."""
+    fleet = make_evaluation_fleet("track-01", 1)
+    fleet.reset(start="line")
+    counter = drive_compiled(PackedDriver(policy, repeat), fleet, max(laps, 1), num_threads=1)
+    assert len(counter.laps) >= laps, "the test's policy must get round"
+
+    engine = WasmEngine()
+    batch = engine.make_batch(1)
+    engine.reset(np.ones(1, np.bool_), fleet.setting, batch)
+    memory = policy_forward.PolicyMemory(*map(engine.put, make_memory(policy, 1)))
+    placed = policy_forward.PackedPolicy(*map(engine.put, policy))
+    lap_times_s = []
+    for tick in range(int(fleet.states["tick"][0])):
+        if tick % repeat == 0:
+            engine.decide(placed, batch.obs, memory)
+        engine.step(memory.actions, fleet.setting, batch, autoreset=False, repeat=1)
+        if np.isfinite(batch.infos["lapTime"][0]):
+            lap_times_s.append(float(batch.infos["lapTime"][0]))
+    assert raw(batch.states) == raw(fleet.states)
+    assert raw(batch.obs) == raw(fleet.batch.obs)
+    assert lap_times_s == [lap.time_s for lap in counter.laps]

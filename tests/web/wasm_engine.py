@@ -1,0 +1,107 @@
+"""The page's WebAssembly module in the `wasmtime` runtime, as one of the simulator's engines."""
+
+import ctypes
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import wasmtime
+
+from hotlap.sim.engine import Setting
+from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
+from hotlap.sim.ribbon import Ribbons
+from hotlap.sim.step import Batch, make_batch
+
+STATIC = Path(str(files("hotlap.web"))) / "static"
+DESCRIPTION = json.loads((STATIC / "sim.json").read_text(encoding="utf-8"))
+PAGE_BYTES = 65536
+
+
+class WasmEngine:
+    """Resets, steps and observes cars in WebAssembly. Batches live in the module's memory, without copies."""
+
+    def __init__(self, memory_bytes: int = 32 << 20) -> None:
+        self._store = wasmtime.Store()
+        module = wasmtime.Module(self._store.engine, (STATIC / "sim.wasm").read_bytes())
+        instance = wasmtime.Instance(self._store, module, [self._refuse(one) for one in module.imports])
+        self._exports = instance.exports(self._store)
+        memory = self._exports["memory"]
+        memory.grow(self._store, memory_bytes // PAGE_BYTES)
+        size = memory.data_len(self._store)
+        address = ctypes.addressof(memory.data_ptr(self._store).contents)
+        self._bytes = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(address))
+        self._next = int(self._exports["__heap_base"].value(self._store))
+        self._settings: dict[tuple[int, ...], tuple[Setting, Setting]] = {}
+
+    def _refuse(self, one):
+        """Python's error functions, which the module imports, must never be called."""
+
+        def fail(*_):
+            raise AssertionError(f"the module called {one.name}")
+
+        return wasmtime.Func(self._store, one.type, fail)
+
+    def put(self, array):
+        """A view of the module's memory that holds a copy of `array`."""
+        first = (self._next + 63) // 64 * 64
+        self._next = first + array.nbytes
+        assert self._next <= len(self._bytes), "the test needs more memory"
+        view = self._bytes[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        return view
+
+    def address(self, view) -> int:
+        return view.ctypes.data - self._bytes.ctypes.data
+
+    def call(self, name, **values) -> int:
+        arguments = [
+            self.address(value) if isinstance(value, np.ndarray) else int(value)
+            for value in (values[parameter] for parameter in DESCRIPTION["functions"][name])
+        ]
+        return self._exports[name](self._store, *arguments)
+
+    def make_batch(self, num_cars: int) -> Batch:
+        return Batch(*map(self.put, make_batch(num_cars)))
+
+    def _place(self, setting: Setting) -> Setting:
+        """The setting in the module's memory, copied there once."""
+        key = tuple(map(id, setting))
+        if key not in self._settings:
+            ribbons = Ribbons(*map(self.put, setting.ribbons))
+            # The key's objects are kept, or another setting could get their ids.
+            self._settings[key] = setting, Setting(ribbons, self.put(setting.cars), self.put(setting.rules))
+        return self._settings[key][1]
+
+    def _lend(self, array):
+        """The argument of one call, in memory that the next call reuses."""
+        before = self._next
+        view = self.put(array)
+        self._next = before
+        return view
+
+    def _values(self, setting: Setting, batch: Batch):
+        tracks, nodes, portals = setting.ribbons
+        return {
+            "tracks": tracks, "num_tracks": len(tracks), "nodes": nodes, "num_nodes": len(nodes),
+            "portals": portals, "num_portals": len(portals), "cars": setting.cars, "rules": setting.rules,
+            "num_cars": len(batch.states), **batch._asdict(),
+        }  # fmt: skip
+
+    def reset(self, mask, setting: Setting, batch: Batch) -> None:
+        self.call("reset", **self._values(self._place(setting), batch), mask=self._lend(mask))
+
+    def step(self, actions, setting: Setting, batch: Batch, *, autoreset: bool, repeat: int) -> int:
+        values = self._values(self._place(setting), batch)
+        return self.call("step", actions=self._lend(actions), autoreset=autoreset, repeat=repeat, **values)
+
+    def observe(self, setting: Setting, batch: Batch) -> None:
+        self.call("observe", **self._values(self._place(setting), batch))
+
+    def decide(self, policy: PackedPolicy, obs, memory: PolicyMemory) -> None:
+        """`decide_cars` of the simulator; policy and memory must lie in the module's memory."""
+        self.call(
+            "decide", **policy._asdict(), num_layers=len(policy.layers), num_numbers=len(policy.numbers), obs=obs,
+            num_cars=len(obs), history=memory.history, num_history=memory.history.shape[1], work=memory.work[0],
+            num_work=memory.work.shape[1], actions=memory.actions,
+        )  # fmt: skip
