@@ -172,6 +172,7 @@ async def ask_app(app: Any, request: HostileRequest, port: int) -> tuple[int, by
 def test_no_request_opens_a_file_outside_the_servers_folders(lap, tmp_path, monkeypatch, count):
     import hotlap
     from hotlap.bridge.access import AccessRules, RateLimit
+    from hotlap.sim.compilation import cache_root
     from hotlap.web import server as server_module
     from hotlap.web.board import Board, board_path
     from hotlap.web.services import PageServices
@@ -207,7 +208,7 @@ def test_no_request_opens_a_file_outside_the_servers_folders(lap, tmp_path, monk
     after.close()
     assert {200, 400, 403, 404, 405, 411, 413, 422} & set(statuses) >= {200, 400, 403, 404, 405, 413, 422}
     system = map(Path, (sys.prefix, sys.base_prefix, "/usr", "/dev", "/sys", "/proc/self", "/etc/mime.types"))
-    allowed = [Path(hotlap.__file__).parent, tmp_path / "home", tmp_path / "results", *system]
+    allowed = [Path(hotlap.__file__).parent, tmp_path / "home", tmp_path / "results", cache_root(), *system]
     drafts = [path for path in opened.paths if "/hotlap-" in path]
     assert drafts  # drawings are written to a folder of their own
     strays = [
