@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import resource
+import secrets
 import sys
 import tempfile
 import time
@@ -22,6 +23,8 @@ import tomli_w
 # Read when ray is imported: a node on loopback, as nothing else needs to reach it.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+os.environ["RAY_AUTH_MODE"] = "token"
+os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 from hotlap.scale.local_pool import LocalPool
 from hotlap.scale.run_messages import RunReport, RunTask
