@@ -1,6 +1,6 @@
 """Computes what a sweep takes and costs on 1 to 1,000 machines from figures measured on one (docs/scale.md).
 
-python benchmarks/scale_cost.py --runs 3000 --run-s 366 --slots 2 --slowdown 1.1 --price 0.10 [--json]
+python benchmarks/scale_cost.py --runs 3000 --run-s 366 --slots 1 --price 0.10 [--json]
 """
 
 import argparse
@@ -60,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3000, help="trials times seeds")
     parser.add_argument("--run-s", type=float, default=366.0, help="seconds of one run alone")
-    parser.add_argument("--slots", type=int, default=2, help="runs at a time on a machine")
-    parser.add_argument("--slowdown", type=float, default=1.1, help="of a run while all slots are in use")
-    parser.add_argument("--task-s", type=float, default=1.0, help="seconds per run beyond training")
-    parser.add_argument("--scheduler-s", type=float, default=0.01, help="seconds of the scheduling process per run")
+    parser.add_argument("--slots", type=int, default=1, help="runs at a time on a machine")
+    parser.add_argument("--slowdown", type=float, default=1.0, help="of a run while all slots are in use")
+    parser.add_argument("--task-s", type=float, default=0.17, help="seconds per run beyond training")
+    parser.add_argument("--scheduler-s", type=float, default=0.014, help="seconds of the scheduling process per run")
     parser.add_argument("--start-s", type=float, default=120.0, help="seconds until a machine is ready")
     parser.add_argument("--price", type=float, default=0.10, help="of a machine for an hour")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -18,15 +18,20 @@ SERVER_START_S = 120
 class ServedPage:
     """A process that serves the page: `python -m http.server` over a static site, or `hotlap play`."""
 
-    def __init__(self, command: list[str], folder: Path, says: str) -> None:
+    def __init__(self, command: list[str], folder: Path, says: str, **environ: str) -> None:
         self._command, self._folder, self._says = command, folder, says
+        self._environ = {**os.environ, **environ, "PYTHONUNBUFFERED": "1"}
         self.start()
 
     def start(self) -> None:
         """Start it; returns when it listens."""
-        environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self._process = subprocess.Popen(
-            self._command, cwd=self._folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            self._command,
+            cwd=self._folder,
+            env=self._environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         watchdog = threading.Timer(SERVER_START_S, self._process.kill)
         watchdog.start()
@@ -72,14 +77,12 @@ def static_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage
     page.stop()
 
 
-@pytest.fixture
-def web_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedPage]:
-    """`hotlap play` with an empty board and no runs, in a folder of its own."""
-    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "home"))
-    folder = tmp_path / "work"
-    folder.mkdir()
+@pytest.fixture(scope="session")
+def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    """`hotlap play` with a board and runs of its own."""
+    home = tmp_path_factory.mktemp("play")
     command = [sys.executable, "-m", "hotlap", "play", "--port", "0", "--no-open"]
-    page = ServedPage(command, folder, r"\[play\] listening on http://127\.0\.0\.1:(\d+)")
+    page = ServedPage(command, home, r"\[play\] listening on http://127\.0\.0\.1:(\d+)", HOTLAP_HOME=str(home / "home"))
     yield page
     page.stop()
 

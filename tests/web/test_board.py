@@ -133,9 +133,9 @@ def test_no_entry_that_was_acknowledged_is_lost_by_a_kill(tmp_path):
 
     path = tmp_path / "board.sqlite3"
     code = WRITER.format(tests=str(Path(__file__).resolve().parent.parent))
-    for _ in range(3):
+    for _ in range(2):
         writer = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
-        seen = [int(writer.stdout.readline()) for _ in range(40)]
+        seen = [int(writer.stdout.readline()) for _ in range(25)]
         os.kill(writer.pid, signal.SIGKILL)
         seen += [int(line) for line in writer.stdout.read().splitlines() if line]
         writer.wait()

@@ -2,9 +2,12 @@
 
 import json
 import urllib.request
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from hotlap.web.replay_format import Replay
 from web.test_static_page import drive_race
 
 pytestmark = pytest.mark.timeout(300)
@@ -47,13 +50,16 @@ def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_serv
     assert friend.evaluate("Number(document.querySelector('#replay-time').dataset.seconds)") == time_s
     friend.evaluate("hotlap.setPace(16)")
     friend.wait(f"hotlap.state().cars[0].best_lap_time_sec === {time_s!r}", 60)
-    # One changed input is another lap, and refused.
-    place = link.index("replay=") + 80
-    forged = link[:place] + ("A" if link[place] != "A" else "B") + link[place + 1 :]
+    # A time that is one bit better than the lap is refused.
+    text = link.split("replay=")[1].split("&")[0]
+    replay = Replay.from_text(text)
+    better = replace(replay, lap_time_s=np.nextafter(replay.lap_time_s, np.float32(0.0)))
+    forged = link.replace(text, better.to_text())
     friend.go("about:blank")
     friend.go(forged)
     friend.wait("document.querySelector('#toast').classList.contains('shown')")
-    assert friend.evaluate("document.querySelector('#replay-time')") is None
+    assert "does not drive the lap it claims" in friend.evaluate("document.querySelector('#toast').textContent")
+    assert friend.evaluate("document.querySelector('#replay-time') === null")
     page.click("nav a[data-view=board]")
     page.wait("document.querySelector('#board tr[data-kind=human]')")
     assert page.errors == []

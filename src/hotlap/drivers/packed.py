@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
-from hotlap.sim.policy_forward import PackedPolicy, decide_cars, make_memory
+from hotlap.sim.policy_forward import NUM_ACTIONS, PackedPolicy, decide_cars, make_memory, pack_policy
+from hotlap.sim.world import NUM_OBSERVATIONS
 
 
 class PackedDriver:
@@ -26,3 +27,11 @@ class PackedDriver:
             decide_cars(self.packed, np.ascontiguousarray(obs), self._memory)
         self._tick += 1
         return self._memory.actions.copy()
+
+
+def warm_up() -> None:
+    """Compile the policy's kernel, or load it from the disk cache, before the first decision."""
+    layer = np.zeros((NUM_ACTIONS, NUM_OBSERVATIONS), np.float32), np.zeros(NUM_ACTIONS, np.float32)
+    bounds = np.zeros(NUM_ACTIONS, np.float32), np.ones(NUM_ACTIONS, np.float32)
+    policy = pack_policy([layer], activation="tanh", bounds=bounds)
+    decide_cars(policy, np.zeros((0, NUM_OBSERVATIONS), np.float32), make_memory(policy, 0))

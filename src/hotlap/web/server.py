@@ -22,8 +22,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hotlap._version import __version__
 from hotlap.bridge.access import AccessRules, RateLimit, check_exposure
+from hotlap.drivers import packed
 from hotlap.errors import PageError
-from hotlap.sim.batch_cpu import warm_up
+from hotlap.sim import batch_cpu
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.web import api_board, api_runs, api_tracks
 from hotlap.web.answers import answer_json, endpoint, refuse
@@ -128,7 +129,8 @@ def run(settings: PlaySettings, on_ready: Callable[[str, int], None]) -> None:
     listener = open_socket(settings.host, settings.port)  # first: a wrong address fails before anything is compiled
     port: int = listener.getsockname()[1]
     board = Board(board_path())
-    warm_up(parallel=False)
+    batch_cpu.warm_up(parallel=False)
+    packed.warm_up()
     services = PageServices(board)
     app = make_app(services, AccessRules(settings.host, port, settings.token))
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -73,6 +73,16 @@ class App {
       toggle('showRays', 'Rays', 'V'), toggle('showLine', 'Optimal line', 'L'), toggle('bySpeed', 'Speed colours', 'K'));
   }
 
+  /** What the panels of a view cover of the picture, so that the whole track fits beside them. */
+  setInsets() {
+    const { camera, dpr, canvas } = this.stage;
+    const isWide = window.innerWidth > 760;
+    const hasPanel = this.view === 'learn' || this.view === 'draw';
+    const side = (this.view === 'learn' ? 380 : 320) * dpr;
+    if (hasPanel) camera.inset = isWide ? { top: 0, right: 0, bottom: 0, left: side } : { top: 0.42 * canvas.height, right: 0, bottom: 0, left: 0 };
+    else camera.inset = { top: 0, right: 0, bottom: (isWide ? 120 : 110) * dpr, left: 0 };
+  }
+
   toggleCamera() {
     this.stage.camera.setMode(this.stage.camera.mode === 'follow' ? 'track' : 'follow');
     this.tools();
@@ -169,6 +179,7 @@ class App {
       await this.refreshDrivers();
       if (number !== this.routes) return;
     }
+    this.setInsets();
     let replay = pending.replay || null;
     if (wanted.more.get('replay')) {
       try {

@@ -46,7 +46,11 @@ export class BoardView {
       entries.push({ driver: own.driver || recall('name', 'You'), kind: 'human', lap_time_sec: own.time, clean: own.clean, date: own.date, text: own.replay, isOwn: true });
     }
     for (const driver of app.drivers) {
-      if (entries.some((one) => one.kind === driver.kind && one.driver === driver.name)) continue;
+      const known = entries.find((one) => one.driver === driver.id || one.driver === driver.name);
+      if (known) {
+        known.driver = driver.name;
+        continue;
+      }
       const file = await loadDriver(driver).catch(() => null);
       if (!file) continue;
       const run = recordRun(app.engine, track, (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay)), 2, 12000);

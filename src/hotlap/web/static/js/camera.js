@@ -7,13 +7,15 @@ const FOLLOW_SPAN_M = 116; // of the shorter side
 const LOOK_AHEAD_S = 0.8;
 const LOOK_AHEAD_SHARE = 0.27; // of the picture, at most
 
+const NO_INSET = { top: 0, right: 0, bottom: 0, left: 0 };
+
 export const levelScale = (level) => 2 ** (level / LEVELS_PER_DOUBLING);
 export const nearestLevel = (scale) => Math.round(Math.log2(scale) * LEVELS_PER_DOUBLING);
 
 export class Camera {
   constructor() {
     Object.assign(this, { x: 0, y: 0, scale: 4, width: 1, height: 1, mode: 'follow', zoomSteps: 0, targetLevel: null, isPlaced: false });
-    this.inset = { top: 0, right: 0, bottom: 0, left: 0 }; // covered by panels, in canvas pixels
+    this.inset = NO_INSET; // covered by panels, in canvas pixels; not when a car is followed
   }
 
   resize(width, height) {
@@ -22,10 +24,14 @@ export class Camera {
     this.isPlaced = false;
   }
 
-  /** Stay at a place with a number of metres across the shorter side. */
-  fix(x, y, spanM) {
+  /** Stay with the origin in the middle of what no panel covers, and a number of metres across its shorter side. */
+  fix(spanM) {
+    const { inset } = this;
     this.mode = 'fixed';
-    Object.assign(this, { x, y, scale: levelScale(nearestLevel(Math.min(this.width, this.height) / spanM)) });
+    const [width, height] = [this.width - inset.left - inset.right, this.height - inset.top - inset.bottom];
+    this.scale = levelScale(nearestLevel(Math.min(width, height) / spanM));
+    this.x = (inset.right - inset.left) / 2 / this.scale;
+    this.y = (inset.top - inset.bottom) / 2 / this.scale;
   }
 
   /** Show the whole track, or follow; a new mode begins with its own zoom. */
@@ -39,8 +45,9 @@ export class Camera {
   }
 
   wantedLevel(track) {
-    const width = this.width - this.inset.left - this.inset.right;
-    const height = this.height - this.inset.top - this.inset.bottom;
+    const inset = this.mode === 'follow' ? NO_INSET : this.inset;
+    const width = this.width - inset.left - inset.right;
+    const height = this.height - inset.top - inset.bottom;
     let scale;
     if (this.mode === 'follow') scale = Math.min(width, height) / FOLLOW_SPAN_M;
     else {
@@ -67,8 +74,9 @@ export class Camera {
       x = (track.box.x0 + track.box.x1) / 2;
       y = (track.box.y0 + track.box.y1) / 2;
     }
-    const offsetX = (this.inset.left - this.inset.right) / 2 / wanted;
-    const offsetY = (this.inset.top - this.inset.bottom) / 2 / wanted;
+    const inset = this.mode === 'follow' ? NO_INSET : this.inset;
+    const offsetX = (inset.left - inset.right) / 2 / wanted;
+    const offsetY = (inset.top - inset.bottom) / 2 / wanted;
     x -= offsetX;
     y += offsetY;
     if (!this.isPlaced) {

@@ -42,7 +42,7 @@ const GLASS = carGlass();
 export function drawCar(context, camera, pose, colour, alpha = 1) {
   const { scale } = camera;
   const [sx, sy] = camera.toScreen(pose.x, pose.y);
-  const shown = Math.max(scale, 2.1); // a car stays visible on a map of the whole track
+  const shown = Math.max(scale, 3.2); // a car stays visible on a map of the whole track
   const [cos, sin] = [Math.cos(pose.yaw) * shown, Math.sin(pose.yaw) * shown];
   context.globalAlpha = alpha;
   if (scale > 2.5) {

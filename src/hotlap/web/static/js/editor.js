@@ -35,7 +35,8 @@ export class DrawView {
     this.isShown = true;
     this.before = app.track;
     app.stage.setCars([]);
-    app.stage.camera.fix(0, 0, SPAN_M);
+    app.setInsets();
+    app.stage.camera.fix(SPAN_M);
     this.hasRoad = false;
     this.panel();
     app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
@@ -169,7 +170,7 @@ export class DrawView {
     const generalist = app.drivers.find((one) => one.kind === 'generalist');
     const entries = generalist ? [await makeEntry(generalist, this.road)] : [];
     stage.setCars(entries);
-    stage.camera.fix(0, 0, SPAN_M);
+    stage.camera.fix(SPAN_M);
     stage.onDraw = (context, camera) => this.handles(context, camera);
   }
 

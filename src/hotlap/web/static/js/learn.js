@@ -25,7 +25,7 @@ export class LearnView {
     app.stage.setCars([]);
     app.stage.pace = app.pace;
     app.stage.camera.setMode('track');
-    this.insets();
+    app.setInsets();
     app.tools();
     await this.loadRuns();
     if (!this.isOpen) return;
@@ -34,21 +34,12 @@ export class LearnView {
     else this.panel();
   }
 
-  /** The track is shown beside the panel, or below it on a phone. */
-  insets() {
-    const { stage } = this.app;
-    const isWide = window.innerWidth > 760;
-    const { dpr } = stage;
-    stage.camera.inset = isWide ? { top: 0, right: 0, bottom: 0, left: 380 * dpr } : { top: 0.42 * stage.canvas.height, right: 0, bottom: 0, left: 0 };
-  }
-
   hide() {
     this.isOpen = false;
     this.events?.close();
     this.events = null;
     const { stage } = this.app;
     stage.setSwarm(null);
-    stage.camera.inset = { top: 0, right: 0, bottom: 0, left: 0 };
     stage.camera.setMode('follow');
     this.app.tools();
   }

@@ -272,7 +272,8 @@ export class RaceView {
   verdict(best, isBest) {
     const rival = this.ghost?.run.best;
     if (rival && best.time < rival.time) {
-      const what = ['champion', 'generalist', 'model'].includes(this.ghost.kind) ? 'the AI' : this.ghost.name.toLowerCase();
+      const words = { champion: 'the AI', generalist: 'the AI', model: 'the AI', casual: 'the casual driver', optimal: 'the optimal driver' };
+      const what = words[this.ghost.kind] || (this.ghost.id === OWN_BEST ? 'your own best' : this.ghost.name);
       return `You beat ${what}${best.clean ? '' : ', off the road though'}!`;
     }
     if (!best.clean) return 'Done, but you left the road';

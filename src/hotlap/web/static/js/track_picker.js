@@ -20,22 +20,34 @@ export class TrackPicker {
     this.dialog.replaceChildren(make('header', {}, search, make('button', { class: 'button', text: 'Close', onclick: () => this.dialog.close() })), list);
     this.dialog.showModal();
     if (!matchMedia('(pointer: coarse)').matches) search.focus();
-    this.tracks = await this.app.server.tracks().catch(() => this.app.trackList);
-    this.fill(list, '');
+    const { server } = this.app;
+    const found = server.connected ? server.get('api/tracks?split=1') : server.tracks();
+    this.tracks = await found.catch(() => this.app.trackList);
+    this.fill(list, search.value);
   }
 
   fill(list, words) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     const fitting = this.tracks.filter((track) => wanted.every((word) => `${track.id} ${track.name} ${track.character}`.toLowerCase().includes(word)));
+    // A map is drawn when its card comes into view: there may be more than a hundred.
+    this.observer?.disconnect();
+    this.observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) if (entry.isIntersecting) this.drawCard(entry.target);
+    }, { root: list, rootMargin: '200px' });
     list.replaceChildren(...fitting.map((track) => this.card(track)));
+    for (const card of list.children) this.observer.observe(card);
     if (!fitting.length) list.append(make('p', { class: 'hint', text: 'No track has these words.' }));
+  }
+
+  drawCard(card) {
+    this.observer.unobserve(card);
+    if (card.disabled || !card.dataset.track) return;
+    loadTrack(card.dataset.track, this.app.engine.description)
+      .then((full) => drawMap(card.querySelector('canvas'), full, { road: COLOURS.text, width: 3, dpr: 2 })).catch(() => {});
   }
 
   card(track) {
     const canvas = make('canvas', { width: 480, height: 240, 'aria-hidden': 'true' });
-    if (!track.error) {
-      loadTrack(track.id, this.app.engine.description).then((full) => drawMap(canvas, full, { road: COLOURS.text, width: 3, dpr: 2 })).catch(() => {});
-    }
     const medals = Object.entries(track.medals_sec || {}).map(([name, seconds]) => {
       const dot = make('i');
       dot.style.background = MEDALS[name];
