@@ -40,6 +40,8 @@ class PolicySettings:
 
     kind: PolicyKind = setting("auto", "Type of the policy; `auto` chooses by the observation space.")
     net_arch: tuple[int, ...] | None = setting(None, "Widths of the hidden layers.", Range(1, MAX_WIDTH))
+    activation: Literal["tanh", "relu", "elu"] | None = setting(None, "Activation function of the hidden layers.")
+    log_std_init: float | None = setting(None, "Initial logarithm of the actions' standard deviation.")
     critic_arch: tuple[int, ...] | None = setting(
         None, "Widths of the value function's hidden layers; those of `net_arch` if not given.", Range(1, MAX_WIDTH)
     )
@@ -48,8 +50,6 @@ class PolicySettings:
         "How the last hidden layer gives the mean action. `pedal_axis` is for the racer: tanh bounds the steering, and "
         "one axis for throttle and brake, so that the mean cannot drift to where noise changes nothing.",
     )
-    activation: Literal["tanh", "relu", "elu"] | None = setting(None, "Activation function of the hidden layers.")
-    log_std_init: float | None = setting(None, "Initial logarithm of the actions' standard deviation.")
 
     def __post_init__(self) -> None:
         check_ranges(self)
