@@ -31,8 +31,10 @@ def test_a_drawn_ellipse_has_the_length_of_the_ellipse():
     assert drawn.as_plain()["narrowest_m"] == pytest.approx(12.0, abs=0.01)
 
 
-def test_the_saved_track_has_the_road_that_was_checked():
-    drawn = check_drawing(ellipse(), 14.0)
+@pytest.mark.parametrize("b_m", [60.0, 22.0], ids=["wide", "narrowed in its bends"])
+def test_the_saved_track_has_the_road_that_was_checked(b_m):
+    drawn = check_drawing(ellipse(b_m=b_m), 14.0)
+    assert (drawn.as_plain()["narrowest_m"] < 13.9) == (b_m < 30.0)
     save_drawing("my-oval", drawn, "drawn", replace=False)
     assert track_digest(load_track("my-oval").nodes) == drawn.road
     assert (user_folder() / "my-oval.csv").is_file()

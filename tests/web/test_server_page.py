@@ -71,6 +71,12 @@ def test_a_drawn_track_is_checked_saved_and_raced(web_server, browser):
     draw(page, LOOP)
     page.wait("document.querySelector('#draw-ok')")
     assert page.state()["message"].startswith("A road of")
+    points = page.evaluate("hotlap.app.views.draw.points")
+    link = page.evaluate("(window.prompt = () => null, hotlap.app.views.draw.share().then(() => hotlap.app.shared))")
+    other = browser.open(link)
+    other.wait("document.querySelector('#draw-ok')")
+    assert np.abs(np.subtract(other.evaluate("hotlap.app.views.draw.points"), points)).max() <= 0.051  # decimetres
+    page.call("Page.bringToFront")
     page.click("[data-action=race-drawing]")
     page.wait("hotlap.state().track === 'my-track' && document.querySelector('[data-action=start]')", 60)
     page.click("[data-action=start]")

@@ -30,9 +30,10 @@ def play(
     try:
         from hotlap.web.server import DEFAULT_HOST, DEFAULT_PORT, PlaySettings, default_token, run
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "h11", "anyio"):
+        library = (error.name or "").partition(".")[0]
+        if library not in ("starlette", "uvicorn", "h11", "anyio"):
             raise
-        raise PageError(f"the page needs {error.name}. Install it: pip install 'hotlap[play]'.") from None
+        raise PageError(f"the page needs {library}. Install it: pip install 'hotlap[play]'.") from None
 
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING, format="[play] %(message)s"

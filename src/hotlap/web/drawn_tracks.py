@@ -14,7 +14,7 @@ from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.centreline_file import read_centreline, write_centreline
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.geometry import build_nodes
-from hotlap.tracks.registry import Track, check_id, list_tracks, save_track
+from hotlap.tracks.registry import Track, list_tracks, save_track
 from hotlap.tracks.track_import import import_centreline
 
 MIN_POINTS, MAX_POINTS = 8, 2_000
@@ -80,7 +80,6 @@ def check_track_file(text: str) -> DrawnRoad:
 
 def save_drawing(track_id: str, drawn: DrawnRoad, comment: str, *, replace: bool) -> Track:
     """Save a road under an id; a TakenIdError where there is one already that may not be replaced."""
-    check_id(track_id)
     own = {entry.track_id for entry in list_tracks() if entry.source == "yours"}
     if track_id in own and not replace:
         raise TakenIdError(f"track id {track_id!r} is in use. Choose another, or replace it.")

@@ -13,7 +13,7 @@ import { Server } from './server.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
 import { recall, remember } from './storage.js';
-import { drawMap } from './tiles.js';
+import { drawMap } from './minimap.js';
 import { TrackPicker } from './track_picker.js';
 import { loadTrack } from './tracks.js';
 import { WatchView } from './watch.js';

@@ -1,18 +1,14 @@
 // Draw: a closed line by mouse or finger, pulled into shape, checked by the server, driven at once, saved and shared.
 
 import { COLOURS, KINDS } from './colours.js';
+import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, smooth } from './drawn_line.js';
 import { makeEntry } from './drivers.js';
 import { find, lapText, make } from './format.js';
-import { fromText, toText } from './replay.js';
 import { forgetTrack, parseTrack } from './tracks.js';
 
 const SPAN_M = 420;
-const POINT_SPACING_M = 32;
-const MIN_POINTS = 8;
-const MAX_POINTS = 160;
 const GRAB_PX = 16;
 const CHECK_DELAY_MS = 120;
-const DECIMETRES = 10;
 
 export class DrawView {
   constructor(app) {
@@ -255,10 +251,9 @@ export class DrawView {
     }
   }
 
-  /** A link that holds the track itself: decimetres, and the width. */
+  /** A link that holds the track itself. */
   async share() {
-    const numbers = Int16Array.from([Math.round(this.width * DECIMETRES), ...this.points.flat().map((value) => Math.round(value * DECIMETRES))]);
-    const link = `${location.origin}${location.pathname}#draw?line=${toText(new Uint8Array(numbers.buffer))}`;
+    const link = `${location.origin}${location.pathname}#draw?line=${lineToText(this.points, this.width)}`;
     this.app.shared = link;
     try {
       await navigator.clipboard.writeText(link);
@@ -269,22 +264,12 @@ export class DrawView {
   }
 
   load(text) {
-    const bytes = fromText(text);
-    if (bytes.length % 4 !== 2 || bytes.length < 4 * MIN_POINTS + 2 || bytes.length > 4 * MAX_POINTS + 2) throw new Error('This link holds no track. Was it cut off?');
-    const numbers = new Int16Array(bytes.slice().buffer);
-    this.width = Math.min(20, Math.max(7, numbers[0] / DECIMETRES));
-    this.points = [];
-    for (let k = 1; k < numbers.length; k += 2) this.points.push([numbers[k] / DECIMETRES, numbers[k + 1] / DECIMETRES]);
+    const { points, width } = lineFromText(text);
+    Object.assign(this, { points, width: Math.min(20, Math.max(7, width)) });
   }
 
-  /** A loop that can be driven, another one each time. */
   example() {
-    const [lobes, phase, size] = [2 + Math.floor(3 * Math.random()), 6.28 * Math.random(), 0.9 + 0.3 * Math.random()];
-    this.points = Array.from({ length: 18 }, (_, k) => {
-      const angle = (2 * Math.PI * k) / 18;
-      const radius = size * 120 * (1 + 0.28 * Math.sin(lobes * angle + phase));
-      return [1.35 * radius * Math.cos(angle), radius * Math.sin(angle)];
-    });
+    this.points = exampleLine();
     this.changed();
     this.paint();
   }
@@ -336,39 +321,4 @@ export class DrawView {
     context.stroke();
     this.handles(context, camera);
   }
-}
-
-/** A freehand line as a closed line of evenly spaced points. */
-function controlPoints(stroke) {
-  const closed = [...stroke, stroke[0]];
-  const lengths = [0];
-  for (let k = 1; k < closed.length; k += 1) lengths.push(lengths[k - 1] + Math.hypot(closed[k][0] - closed[k - 1][0], closed[k][1] - closed[k - 1][1]));
-  const total = lengths.at(-1);
-  if (total < 120) return [];
-  const count = Math.max(MIN_POINTS, Math.min(MAX_POINTS, Math.round(total / POINT_SPACING_M)));
-  let [points, k] = [[], 0];
-  for (let n = 0; n < count; n += 1) {
-    const at = (n * total) / count;
-    while (lengths[k + 1] < at) k += 1;
-    const share = (at - lengths[k]) / (lengths[k + 1] - lengths[k] || 1);
-    points.push([0, 1].map((axis) => closed[k][axis] + share * (closed[k + 1][axis] - closed[k][axis])));
-  }
-  // A hand trembles: each point moves a little towards the middle of its neighbours.
-  for (let pass = 0; pass < 2; pass += 1) {
-    points = points.map((point, n) => point.map((value, axis) => 0.5 * value + 0.25 * (points.at(n - 1)[axis] + points[(n + 1) % points.length][axis])));
-  }
-  return points;
-}
-
-/** A smooth closed line through the points (Catmull-Rom). */
-function smooth(points) {
-  const line = [];
-  points.forEach((b, n) => {
-    const [a, c, d] = [points.at(n - 1), points[(n + 1) % points.length], points[(n + 2) % points.length]];
-    for (let k = 0; k < 8; k += 1) {
-      const t = k / 8;
-      line.push([0, 1].map((axis) => 0.5 * (2 * b[axis] + (c[axis] - a[axis]) * t + (2 * a[axis] - 5 * b[axis] + 4 * c[axis] - d[axis]) * t * t + (3 * b[axis] - a[axis] - 3 * c[axis] + d[axis]) * t * t * t)));
-    }
-  });
-  return line;
 }

@@ -3,10 +3,11 @@
 import { KINDS, MEDALS } from './colours.js';
 import { defaultDriver, loadDriver, makeEntry } from './drivers.js';
 import { drawBrakingLine } from './drawing.js';
-import { deltaText, find, lapText, make } from './format.js';
+import { find, lapText, make } from './format.js';
 import { HumanPilot } from './input.js';
 import { PolicyPilot } from './engine.js';
 import { bestLap, decodeReplay, encodeReplay, fromText, MAX_TICKS, recordRun, ReplayPilot, toText } from './replay.js';
+import { showResult } from './race_result.js';
 import { bestOn, keepBest, recall, remember } from './storage.js';
 
 const LIGHTS = 3;
@@ -265,7 +266,7 @@ export class RaceView {
     const verdict = this.verdict(best, isBest);
     app.announce(verdict);
     app.sound.beep(1175, 0.5);
-    this.result({ run, best, medal, text, replay, verdict, isBest });
+    this.status = showResult(this, { run, best, medal, text, replay, verdict });
     if (app.server.has('board')) this.send(text);
   }
 
@@ -278,29 +279,6 @@ export class RaceView {
     }
     if (!best.clean) return 'Done, but you left the road';
     return isBest ? 'Your best lap here' : 'Finished';
-  }
-
-  result({ run, best, medal, text, replay, verdict }) {
-    const rival = this.ghost?.run.best;
-    const against = rival ? `${deltaText(best.time - rival.time, 3)} s against ${this.ghost.name}` : '';
-    const badge = medal ? make('div', { class: 'medal', text: medal }) : null;
-    if (badge) badge.style.background = MEDALS[medal];
-    this.status = make('p', { class: 'hint', role: 'status' });
-    const name = make('input', { type: 'text', maxlength: 32, value: recall('name', 'You'), 'aria-label': 'Your name on the board',
-      onchange: (event) => remember('name', event.target.value.trim() || 'You') });
-    find('#overlay').replaceChildren(make('div', { class: 'panel result', id: 'result' }, badge,
-      make('h1', { text: verdict }),
-      make('div', { class: 'big-lap', 'data-seconds': String(best.time), text: lapText(best.time) }),
-      make('p', { class: 'lead', text: against || 'Best lap' }),
-      make('table', {}, make('tbody', {}, ...run.laps.map((one, k) => make('tr', { class: one === best ? 'mine' : null },
-        make('td', { text: k ? `Lap ${k + 1}` : 'Standing lap' }), make('td', { class: 'number', text: lapText(one.time) }),
-        make('td', { text: one.clean ? 'clean' : 'off the road or wall' }), make('td', { class: 'number', text: this.ghost?.run.laps[k] ? deltaText(one.time - this.ghost.run.laps[k].time, 3) : '' }))))),
-      make('div', { class: 'row' },
-        make('button', { class: 'button main', onclick: () => this.restart() }, 'Again ', make('kbd', { text: 'R' })),
-        make('button', { class: 'button', text: 'Share link', onclick: () => this.app.share(text) }),
-        make('button', { class: 'button', text: 'Watch it', onclick: () => this.app.playReplay(replay) })),
-      make('label', { class: 'field' }, 'Name on the board', name), this.status));
-    find('#result .main').focus();
   }
 
   /** Put the lap on the server's board, which drives it again. */

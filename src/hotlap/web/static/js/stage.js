@@ -5,7 +5,8 @@ import { COLOURS } from './colours.js';
 import { drawCar, drawLabel, drawRays, drawSwarm, Particles, Trail } from './drawing.js';
 import { World } from './engine.js';
 import { bestLap, Run } from './replay.js';
-import { drawMap, TrackPicture } from './tiles.js';
+import { drawMap } from './minimap.js';
+import { TrackPicture } from './tiles.js';
 
 const MAX_FRAME_S = 0.1;
 const GHOST_NEAR_M = 9;

@@ -2,7 +2,7 @@
 
 import { COLOURS, MEDALS } from './colours.js';
 import { find, lapText, make } from './format.js';
-import { drawMap } from './tiles.js';
+import { drawMap } from './minimap.js';
 import { loadTrack } from './tracks.js';
 
 export class TrackPicker {
