@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hotlap
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
 from hotlap.sim import policy_forward
 from hotlap.sim.batch_cpu import CpuEngine
@@ -89,13 +89,6 @@ def test_a_bad_action_moves_no_car():
     assert raw(batch.states) == before
 
 
-class PackedDriver(LearnedDriver):
-    """A driver of a packed policy that no model file holds."""
-
-    def __init__(self, packed, action_repeat):
-        self.name, self.packed, self.action_repeat = "packed", packed, action_repeat
-
-
 def driving_policy(num_stack, activation, num_fourier, is_squashed):
     """A policy that gets round track-01: the first layer leans to the side with more room, the rest is small noise."""
     rng = np.random.default_rng(3)
@@ -132,7 +125,7 @@ def test_a_policy_drives_the_cpus_lap(policy, repeat, laps):
     """Decisions and ticks as the page makes them, against the compiled loop of `hotlap evaluate`."""
     fleet = make_evaluation_fleet("track-01", 1)
     fleet.reset(start="line")
-    counter = drive_compiled(PackedDriver(policy, repeat), fleet, max(laps, 1), num_threads=1)
+    counter = drive_compiled(PackedDriver(policy, repeat, "packed"), fleet, max(laps, 1), num_threads=1)
     assert len(counter.laps) >= laps, "the test's policy must get round"
 
     engine = WasmEngine()
