@@ -15,6 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from hotlap.errors import ModelError, StateError
 from hotlap.models.archive import read_archive, write_archive
 from hotlap.sim.world import INFO_DTYPE
+from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
 from hotlap.training.run_files.json_documents import encode
@@ -115,6 +116,20 @@ def test_a_run_resumed_from_any_of_its_checkpoints_is_bit_identical(tmp_path, wh
         assert train(config, killed, resume=True).step == 102
         assert_same_run(killed, whole(config), config)
         assert list(killed.glob("*.partial")) == []
+
+
+def test_a_run_with_graphs_stopped_and_resumed_is_bit_identical(tmp_path, unevaluated, monkeypatch):
+    """As on a GPU, where a rollout cannot be stopped halfway; here without a GPU, by the same code."""
+    monkeypatch.setattr(TensorPPO, "uses_graphs", True)
+    config = tiny_config(num_envs=3, steps=400)
+    train(config, tmp_path / "whole")
+    reached = [train(config, tmp_path / "stopped", stop_at=7).step]
+    for stop_at in (120, 250):
+        reached.append(train(config, tmp_path / "stopped", stop_at, resume=True).step)
+    assert reached == sorted(reached)
+    assert all(step < 400 for step in reached)
+    train(config, tmp_path / "stopped", resume=True)
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole", config)
 
 
 def test_a_run_can_be_stopped_at_any_step_before_its_last_rollout(tmp_path, whole, unevaluated):
