@@ -241,7 +241,7 @@ export function drawBrakingLine(context, camera, track, arc, speed, dpr) {
   const first = Math.floor(arc / spacing);
   const ahead = Math.ceil((40 + 3.2 * speed) / spacing);
   const decel = 11;
-  for (let k = 2; k < ahead; k += 2) {
+  for (let k = 3; k < ahead; k += 3) {
     const at = (first + k) % count;
     // The speed at this point if the car does not brake before it, against the optimum's from here on.
     let excess = 0;
@@ -250,11 +250,11 @@ export function drawBrakingLine(context, camera, track, arc, speed, dpr) {
       const possible = Math.sqrt(there * there + 2 * decel * j * spacing);
       excess = Math.max(excess, speed - possible);
     }
-    const colour = excess > 3 ? COLOURS.loss : excess > -2 ? '#ffd84a' : '#5fe08a';
+    const colour = excess > 2 ? COLOURS.loss : excess > -1.5 ? '#ffd84a' : '#5fe08a';
     const [sx, sy] = camera.toScreen(line.x[at], line.y[at]);
     const angle = Math.atan2(-(line.y[(at + 1) % count] - line.y[at]), line.x[(at + 1) % count] - line.x[at]);
-    const size = Math.max(0.55 * camera.scale, 2 * dpr);
-    context.globalAlpha = 0.85 * (1 - k / ahead) + 0.1;
+    const size = Math.max(1.0 * camera.scale, 4 * dpr);
+    context.globalAlpha = 0.95 - 0.6 * (k / ahead);
     context.fillStyle = colour;
     context.setTransform(Math.cos(angle) * size, Math.sin(angle) * size, -Math.sin(angle) * size, Math.cos(angle) * size, sx, sy);
     context.beginPath();
