@@ -71,8 +71,9 @@ def test_unused_default_tables_are_not_saved():
     assert RunConfig(env="x", env_args={"a": 1}).as_plain()["env_args"] == {"a": 1}
 
 
-def test_the_digest_depends_on_everything_but_the_number_of_steps():
+def test_the_digest_depends_on_everything_but_the_number_of_steps_and_the_device():
     config = RunConfig()
+    assert replace(config, device="cuda").digest() == config.digest()
     assert with_steps(config, 5) == replace(config, steps=5)
     assert with_steps(config, 5).digest() == config.digest()
     others = [replace(config, seed=1), replace(config, racer=RacerOptions(stack=2)), replace(config, torch_threads=2)]
@@ -99,6 +100,8 @@ def test_the_algorithm_gives_a_run_its_name_and_hyperparameters(algo, kind):
         ('device = "tpu"', "device must be one of 'cpu', 'cuda', got 'tpu'."),
         ('[policy]\nactivation = "sine"', "policy: activation must be one of 'tanh', 'relu', 'elu', got 'sine'."),
         ("[policy]\nnet_arch = [64, 0]", "policy: net_arch[1] must be from 1 to 65536, got 0."),
+        ("[policy]\ncritic_arch = [64, 0]", "policy: critic_arch[1] must be from 1 to 65536, got 0."),
+        ("[policy]\ncritic_arch = [64]", "policy: critic_arch: needs net_arch. Give both."),
         ("[env_args]\na = 1", "env_args: hotlap/Racer-v0 takes its settings from the table `racer`."),
         ('backend = "envpool"', "backend: hotlap/Racer-v0 is always run by our own simulator."),
         ('env = "x"\n[racer]\nstack = 2', "racer: this table is for hotlap/Racer-v0 only; x takes env_args."),
@@ -134,7 +137,7 @@ RANGED = [
     (name, field)
     for name, value in vars(RunConfig()).items()
     for field in (fields(value) if is_dataclass(value) else [f for f in fields(RunConfig) if f.name == name])
-    if field.metadata.get("allowed") and field.name != "net_arch"
+    if field.metadata.get("allowed") and field.name not in ("net_arch", "critic_arch")
 ]
 
 

@@ -142,6 +142,9 @@ def resume(
         str, typer.Argument(help="Folder of a run, its name under results/experiments, or one of its checkpoints.")
     ],
     steps: Annotated[int | None, typer.Option(help="New total number of steps, to extend the run.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Go on elsewhere: cpu, cuda or auto. The result is then another one.")
+    ] = None,
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,
     verbose: Verbose = False,
@@ -155,7 +158,7 @@ def resume(
     Example: hotlap resume results/experiments/ppo_seed42
     """
     with log_to_stderr(verbose, quiet):
-        _resume(run, _Resume(steps, allow_import, bridge_url), quiet, as_json)
+        _resume(run, _Resume(steps, allow_import, bridge_url, device), quiet, as_json)
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,7 @@ class _Resume:
     steps: int | None
     allow_import: list[str] | None
     bridge_url: str | None
+    device: str | None = None
 
     def applied_to(self, saved: "RunConfig") -> "RunConfig":
         """The configuration of a run folder that may be somebody else's: nothing in it is imported or connected to."""
@@ -172,6 +176,10 @@ class _Resume:
         from hotlap.training.run_config import with_steps
 
         config = saved if self.steps is None else with_steps(saved, self.steps)
+        if self.device is not None:
+            from hotlap.training.device import choose_device
+
+            config = replace(config, device=choose_device(self.device) or config.device)
         config = _without_module(config, import_and_say(self.allow_import))
         if config.env == REMOTE_RACER_ID:
             if self.bridge_url is None:

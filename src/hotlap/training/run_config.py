@@ -151,9 +151,9 @@ class RunConfig:
     def digest(self) -> str:
         """Identifies the configuration; the number of steps is not part of it, since a run may be extended.
 
-        Nor is the address of a bridge, which may be another one when the run is resumed.
+        Nor are the device and the address of a bridge, which may be other ones when the run is resumed.
         """
-        plain = {key: value for key, value in self.as_plain().items() if key != "steps"}
+        plain = {key: value for key, value in self.as_plain().items() if key not in ("steps", "device")}
         if "env_args" in plain:
             plain["env_args"] = {key: value for key, value in plain["env_args"].items() if key != "bridge_url"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -35,7 +35,7 @@ def restore_rng(model: BaseAlgorithm, saved: Tree) -> None:
     random.setstate((version, tuple(int(number) for number in numbers), gauss))
     torch.set_rng_state(torch.as_tensor(saved["torch"]))
     decode_generator(saved["actions"], model.action_space.np_random)
-    if "cuda" in saved:
+    if "cuda" in saved and model.device.type == "cuda":  # a run may resume on another device
         torch.cuda.set_rng_state(torch.as_tensor(saved["cuda"]), model.device)
 
 
