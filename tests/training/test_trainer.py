@@ -74,7 +74,7 @@ def test_nothing_is_written_before_environments_and_learner_are_built(tmp_path, 
         (tiny_config(racer={"track": "nowhere"}), "track 'nowhere' is not known"),
         (tiny_config("sac", "CartPole-v1"), "SAC needs continuous actions"),
         (tiny_config(policy={"kind": "MultiInputPolicy"}), "MultiInputPolicy does not suit observations"),
-        (tiny_config(device="cuda"), "--device cuda: torch finds no CUDA here"),
+        (tiny_config(device="cuda"), "--device cuda: torch finds no NVIDIA GPU"),
     ],
 )
 def test_what_cannot_be_built_is_refused_before_anything_is_written(tmp_path, monkeypatch, config, words):
