@@ -13,7 +13,7 @@ from hotlap.training.algorithms import registry
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic
 from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout
+from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout, ThreadChoice
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import tiny_config
@@ -265,3 +265,24 @@ def test_a_budget_that_cuts_the_last_rollout_short_gives_finite_weights():
     learner = build(num_envs=1).learn(32 + 1)
     assert learner.rollout_steps == 1
     assert np.isfinite(weights(learner)).all()
+
+
+# --- threads ---
+
+
+@pytest.mark.parametrize(("threaded_s", "is_better"), [(0.8, True), (1.2, False)])
+def test_a_second_thread_is_used_where_it_is_faster(threaded_s, is_better):
+    choice = ThreadChoice(num_trials=3)
+    tried = []
+    for _ in range(6):
+        tried.append(choice.should_use())
+        choice.note(tried[-1], threaded_s if tried[-1] else 1.0)
+    assert tried == [True, False] * 3
+    assert [choice.should_use() for _ in range(3)] == [is_better] * 3
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_threads_change_no_bit(monkeypatch, is_better):
+    expected = weights(build().learn(2 * 32 * 6))
+    monkeypatch.setattr(ThreadChoice, "should_use", lambda self: is_better)
+    np.testing.assert_array_equal(weights(build().learn(2 * 32 * 6)), expected)

@@ -1,10 +1,12 @@
 """PPO's update without autograd: the clipped loss, its gradient written by hand, and Adam, over a rollout's tensors.
 
-The policy's and the value function's network share no weights, so on the CPU their passes run in two threads. Neither
-thread's result depends on the other's, so the bits are the same on one core. On a GPU an update is captured as a graph.
+The policy's and the value function's network share no weights, so on the CPU their passes can run in two threads.
+Neither result depends on the other thread, so the bits are the same on one core. On a GPU an update is one CUDA graph.
 """
 
 import math
+import statistics
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -57,6 +59,44 @@ class MinibatchLosses:
     approx_kl: NDArray[np.float32]
 
 
+class NoThreads:
+    """Always one thread."""
+
+    def should_use(self) -> bool:
+        """False."""
+        return False
+
+    def note(self, uses_thread: bool, elapsed_s: float) -> None:
+        """Nothing to do."""
+
+
+class ThreadChoice:
+    """Whether a second thread is worth it, measured on the first minibatches; the results have the same bits.
+
+    It is not where minibatches are small, or where two cores of a virtual machine share one real core.
+    """
+
+    def __init__(self, num_trials: int = 24) -> None:
+        self._num_trials = num_trials
+        self._times_s: dict[bool, list[float]] = {True: [], False: []}
+        self._is_better: bool | None = None
+
+    def should_use(self) -> bool:
+        """Whether to use a second thread for the next minibatch: by turns at first, then what was faster."""
+        if self._is_better is None:
+            return len(self._times_s[True]) <= len(self._times_s[False])
+        return self._is_better
+
+    def note(self, uses_thread: bool, elapsed_s: float) -> None:
+        """Add how long a minibatch took."""
+        if self._is_better is not None:
+            return
+        self._times_s[uses_thread].append(elapsed_s)
+        if min(map(len, self._times_s.values())) >= self._num_trials:
+            with_thread, without = (statistics.median(self._times_s[uses]) for uses in (True, False))
+            self._is_better = with_thread < without
+
+
 class PPOUpdate:
     """Updates the working copy of a policy in `adam` from a rollout, whose tensors are filled anew for each update."""
 
@@ -71,7 +111,7 @@ class PPOUpdate:
     ) -> None:
         self._rollout, self._settings, self._adam = rollout, settings, adam
         self.batch_size = min(batch_size, len(rollout.returns))
-        self._is_threaded = rollout.returns.device.type == "cpu"
+        self._threads = ThreadChoice() if rollout.returns.device.type == "cpu" else NoThreads()
         self._policy_net = self._make_net(nets.policy, nets)
         self._value_net = self._make_net(nets.value, nets)
         self._log_std, self._log_std_gradient = adam.value(log_std), adam.gradient(log_std)
@@ -99,19 +139,18 @@ class PPOUpdate:
         """
         losses: list[Tensor] = []
         batches = (rows for order in orders for rows in torch.split(order, self.batch_size))
-        if not self._is_threaded:
+        with ThreadPoolExecutor(1, "value-net") as second:  # starts no thread unless it is used
             for rows in batches:
                 losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
-                self._pass_policy(rows, losses[-1])
-                self._pass_value(rows, losses[-1])
-                self._adam.step(self._settings.max_grad_norm)
-            return torch.stack(losses)
-        with ThreadPoolExecutor(1, "value-net") as second:
-            for rows in batches:
-                losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
-                value_pass = second.submit(self._pass_value, rows, losses[-1])
-                self._pass_policy(rows, losses[-1])
-                value_pass.result()
+                uses_thread, begin_s = self._threads.should_use(), time.perf_counter()
+                if uses_thread:
+                    value_pass = second.submit(self._pass_value, rows, losses[-1])
+                    self._pass_policy(rows, losses[-1])
+                    value_pass.result()
+                else:
+                    self._pass_policy(rows, losses[-1])
+                    self._pass_value(rows, losses[-1])
+                self._threads.note(uses_thread, time.perf_counter() - begin_s)
                 self._adam.step(self._settings.max_grad_norm)
         return torch.stack(losses)
 
