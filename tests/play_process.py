@@ -3,18 +3,14 @@
 import http.client
 import json
 import os
-import re
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from server_process import ServerProcess
+
 STARTING_S = 110.0
-STOPPING_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -39,38 +35,15 @@ class Answer:
         return text
 
 
-class PlayProcess:
+class PlayProcess(ServerProcess):
     """`python -m hotlap play` on a free port, in `folder`, with its home there too."""
 
     def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
-        self.folder, self.log_path, self.home = folder, folder / "play.log", folder / "home"
+        self.folder, self.home = folder, folder / "home"
         own = {key: value for key, value in os.environ.items() if key != "HOTLAP_PLAY_TOKEN"}
         options = ["--no-open", *([] if "--port" in arguments else ["--port", "0"]), *arguments]
-        with self.log_path.open("ab") as log:
-            begins = log.tell()
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "hotlap", "play", *options],
-                stdout=log,
-                stderr=log,
-                cwd=folder,
-                env={**own, "HOTLAP_HOME": str(self.home), **environ},
-            )
-        self.url = self._wait_for_url(begins)
-        self.port = int(self.url.rpartition(":")[2])
-
-    def _wait_for_url(self, begins: int) -> str:
-        deadline_s = time.monotonic() + STARTING_S
-        while time.monotonic() < deadline_s and self.process.poll() is None:
-            if found := re.search(r"\[play\] listening on (http://\S+)\n", self.log[begins:]):
-                return found[1]
-            time.sleep(0.05)
-        self.stop()
-        raise RuntimeError(f"the server did not start: {self.log}")
-
-    @property
-    def log(self) -> str:
-        """Its output so far."""
-        return self.log_path.read_text(encoding="utf-8")
+        env = {**own, "HOTLAP_HOME": str(self.home), **environ}
+        super().__init__(folder / "play.log", ["play", *options], "http", STARTING_S, cwd=folder, env=env)
 
     def ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
         """Send one request on its own connection."""
@@ -102,26 +75,3 @@ class PlayProcess:
             assert time.monotonic() < deadline_s, f"{path} is still {value!r:.2000}"
             time.sleep(0.25)
         return value
-
-    def interrupt(self, number: signal.Signals) -> int:
-        """Send a signal and wait for the process to end; returns its exit code."""
-        self.process.send_signal(number)
-        return self.process.wait(STOPPING_S)
-
-    def stop(self) -> None:
-        """Terminate it, or kill it if that does not help."""
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(STOPPING_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-    def __enter__(self) -> "PlayProcess":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

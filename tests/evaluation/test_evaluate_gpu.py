@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from numba import typeof
 
 from hotlap.errors import CudaError
 from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
 from hotlap.sim import policy_drive_cuda
-from hotlap.sim.policy_forward import pack_policy
+from hotlap.sim.policy_drive import DriveRules, begin_drives
+from hotlap.sim.policy_forward import make_memory, pack_policy
 
 
 class Follower:
@@ -47,3 +49,21 @@ def test_without_a_gpu_it_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(policy_drive_cuda, "find_problem", lambda: "no NVIDIA GPU was found. Use --device cpu.")
     with pytest.raises(CudaError, match=r"^--device cuda: no NVIDIA GPU was found"):
         laps_of("cuda")
+
+
+def parts_of(kind):
+    """The types in a named tuple's type: numba has another class for named tuples of one type only."""
+    return tuple(getattr(kind, "types", (kind,)))
+
+
+def test_the_kernels_types_are_those_of_the_arrays_it_gets(monkeypatch):
+    """Known without a GPU: numba's own types of the arrays on the CPU."""
+    given = []
+    monkeypatch.setattr(policy_drive_cuda, "exact_kernel", lambda function, signature, **_: given.append(signature))
+    policy_drive_cuda._kernel.__wrapped__()
+    fleet, packed = make_evaluation_fleet("track-01", 4), Follower().packed
+    rules = DriveRules(1, 3, 3600, 120.0)
+    drives = begin_drives(fleet.batch, np.full(4, 900.0), 1)
+    arguments = (packed, make_memory(packed, 4, 4), rules, *fleet.setting, fleet.batch, drives, 600)
+    for type_given, argument in zip(given[0], arguments, strict=True):
+        assert parts_of(type_given) == parts_of(typeof(argument))

@@ -1,20 +1,17 @@
 """The static page in a real browser: watch, race, keys, replays, without a server behind it."""
 
-import json
-import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import hotlap
 from hotlap.drivers.packed import PackedDriver
 from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
-from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy
 from hotlap.web.page_data import RECORDED
 from hotlap.web.replay_format import Replay
 from hotlap.web.replays import simulate, verify
 from web.golden_browser import golden_in_browser
+from web.unpacked_policy import unpack
 
 pytestmark = pytest.mark.timeout(240)
 KEY_DRIVER = (Path(__file__).parent / "key_driver.js").read_text(encoding="utf-8")
@@ -60,29 +57,16 @@ def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page
     assert page.errors == []
 
 
-def read_packed(content):
-    """The policy and the action repeat of a policy file."""
-    _, length = struct.unpack_from("<4sI", content)
-    header = json.loads(content[8 : 8 + length])
-    shape, layers = np.zeros(1, POLICY_DTYPE), np.zeros(len(header["layers"]), LAYER_DTYPE)
-    for name in POLICY_DTYPE.names:
-        shape[name] = np.inf if header[name] is None else header[name]
-    for record, layer in zip(layers, header["layers"], strict=True):
-        for name in LAYER_DTYPE.names:
-            record[name] = layer[name]
-    return PackedPolicy(shape, layers, np.frombuffer(content, "<f4", offset=8 + length)), header["action_repeat"]
-
-
 def test_a_models_lap_in_the_page_is_its_lap_in_python(static_page, browser):
     page = browser.open(f"{static_page.url}?driver=recorded#watch")
     page.wait("hotlap.state().cars.length")
     page.evaluate(f"hotlap.setPace({PACE})")
     page.wait("hotlap.app.stage.cars[0].laps.length >= 2", 60)
     driven = page.evaluate("hotlap.app.stage.cars[0].laps.slice(0, 2).map((lap) => lap.time)")
-    packed, repeat = read_packed((RECORDED / "recorded-best.policy").read_bytes())
+    packed, header = unpack((RECORDED / "recorded-best.policy").read_bytes())
     fleet = make_evaluation_fleet("track-01", 1)
     fleet.reset(start="line")
-    laps = drive_compiled(PackedDriver(packed, repeat, "recorded"), fleet, 2, num_threads=1).laps
+    laps = drive_compiled(PackedDriver(packed, header["action_repeat"], "recorded"), fleet, 2, num_threads=1).laps
     assert driven == [lap.time_s for lap in laps]
 
 

@@ -11,7 +11,7 @@ from hotlap.cli.output import percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hotlap.evaluation.evaluate import Device
+    from hotlap.sim.engine import DeviceName
 
 
 def evaluate(
@@ -47,7 +47,7 @@ def evaluate(
     _evaluate_laps(driver, chosen, episodes, start, seed, _device(device, model is not None), as_json)
 
 
-def _device(asked: str, is_model: bool) -> "Device":
+def _device(asked: str, is_model: bool) -> "DeviceName":
     """The device that the user's choice means; a driver that is no model drives on the CPU."""
     if asked == "cpu" or (asked == "auto" and not is_model):  # torch is slow to import
         return "cpu"
@@ -57,7 +57,7 @@ def _device(asked: str, is_model: bool) -> "Device":
 
 
 def _evaluate_laps(
-    driver: str, track: str, episodes: int, start: str, seed: int, device: "Device", as_json: bool
+    driver: str, track: str, episodes: int, start: str, seed: int, device: "DeviceName", as_json: bool
 ) -> None:
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure

@@ -5,7 +5,7 @@ A driver whose policy is compiled drives in one compiled loop, any other in a Py
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from hotlap.envs.fleet import Fleet, make_engine
 from hotlap.envs.settings import MAX_COUNT, RacerSettings, start_code
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.batch_cpu import default_threads
-from hotlap.sim.engine import ALL_FINE
+from hotlap.sim.engine import ALL_FINE, DeviceName
 from hotlap.sim.policy_drive import DriveRules, Drives, begin_drives, drive_further
 from hotlap.sim.policy_forward import PackedPolicy, make_memory
 from hotlap.sim.rewards import START_RANDOM
@@ -31,7 +31,6 @@ STUCK_WITHIN_M = 120.0
 TICKS_PER_CALL = 200_000
 MIN_TICKS_PER_CAR, MAX_TICKS_PER_CAR = 60, 600
 
-Device = Literal["cpu", "cuda"]
 OnProgress = Callable[[float], None]  # called with the share done, 0 to 1
 
 
@@ -114,7 +113,7 @@ def evaluate(
     start: str = "line",
     seed: int = 0,
     progress: OnProgress | None = None,
-    device: Device = "cpu",
+    device: DeviceName = "cpu",
 ) -> Evaluation:
     """Measure `driver` over `episodes` episodes of a standing and a flying lap.
 
@@ -166,7 +165,7 @@ def drive_compiled(
     num_laps: int,
     progress: OnProgress | None = None,
     num_threads: int | None = None,
-    device: Device = "cpu",
+    device: DeviceName = "cpu",
 ) -> LapCounter:
     """Like `drive`, for a fleet that was just reset, in compiled code; a car stops where it is done.
 

@@ -84,6 +84,23 @@ def _check(actions, bad_car):
         cuda.atomic.min(bad_car, 0, np.uint32(i))
 
 
+def array_type(dtype: Any, ndim: int = 1) -> Any:
+    """Numba's type of a contiguous array."""
+    return types.Array(from_dtype(np.dtype(dtype)), ndim, "C")
+
+
+def ribbons_type() -> Any:
+    """Numba's type of `Ribbons`."""
+    return types.NamedTuple((array_type(TRACK_DTYPE), array_type(NODE_DTYPE), array_type(PORTAL_DTYPE)), Ribbons)
+
+
+def batch_type() -> Any:
+    """Numba's type of a `Batch`."""
+    floats, table, flags = array_type(np.float32), array_type(np.float32, 2), array_type(np.bool_)
+    states, infos = array_type(STATE_DTYPE), array_type(INFO_DTYPE)
+    return types.NamedTuple((states, table, floats, flags, flags, infos, table, infos), Batch)
+
+
 class _Kernels(NamedTuple):
     drive: Any
     look: Any
@@ -94,15 +111,8 @@ class _Kernels(NamedTuple):
 @lru_cache(maxsize=1)
 def _kernels() -> _Kernels:
     """The kernels, compiled for the GPU in use."""
-
-    def array(dtype: Any, ndim: int = 1) -> Any:
-        return types.Array(from_dtype(np.dtype(dtype)), ndim, "C")
-
-    ribbons = types.NamedTuple((array(TRACK_DTYPE), array(NODE_DTYPE), array(PORTAL_DTYPE)), Ribbons)
-    states, infos, floats, flags = array(STATE_DTYPE), array(INFO_DTYPE), array(np.float32), array(np.bool_)
-    table = array(np.float32, 2)
-    batch = types.NamedTuple((states, table, floats, flags, flags, infos, table, infos), Batch)
-    cars, rules, bad_car = array(CAR_DTYPE), array(RULES_DTYPE), array(np.uint32)
+    ribbons, batch, table, flags = ribbons_type(), batch_type(), array_type(np.float32, 2), array_type(np.bool_)
+    cars, rules, bad_car = array_type(CAR_DTYPE), array_type(RULES_DTYPE), array_type(np.uint32)
     return _Kernels(
         exact_kernel(_drive, (table, ribbons, cars, rules, batch, bad_car, types.boolean, types.int64)),
         exact_kernel(_look, (ribbons, batch)),

@@ -1,6 +1,6 @@
 """The interface of an engine, which steps a batch of cars on one kind of device. All engines are bit-identical."""
 
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch
 
+DeviceName = Literal["cpu", "cuda"]
 ALL_FINE = -1  # no car had a bad action
 
 

@@ -4,19 +4,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import cuda, from_dtype, types
+from numba import cuda, types
 
 from hotlap.errors import CudaError
-from hotlap.sim.batch_cuda import THREADS_PER_BLOCK, find_problem
+from hotlap.sim.batch_cuda import THREADS_PER_BLOCK, array_type, batch_type, find_problem, ribbons_type
 from hotlap.sim.cuda_compilation import exact_kernel
 from hotlap.sim.engine import ALL_FINE, Setting
 from hotlap.sim.policy_drive import DRIVE_DTYPE, DriveRules, Drives, drive_on
 from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, PolicyMemory
 from hotlap.sim.rewards import RULES_DTYPE
-from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import CAR_DTYPE
-from hotlap.sim.world import INFO_DTYPE, STATE_DTYPE
 
 
 def _drive(policy, memory, rules, ribbons, cars, episode_rules, batch, drives, num_ticks):
@@ -28,19 +26,14 @@ def _drive(policy, memory, rules, ribbons, cars, episode_rules, batch, drives, n
 @lru_cache(maxsize=1)
 def _kernel() -> Any:
     """The kernel, compiled for the GPU in use."""
-
-    def array(dtype: Any, ndim: int = 1) -> Any:
-        return types.Array(from_dtype(np.dtype(dtype)), ndim, "C")
-
-    floats, table, flags = array(np.float32), array(np.float32, 2), array(np.bool_)
-    states, infos = array(STATE_DTYPE), array(INFO_DTYPE)
-    policy = types.NamedTuple((array(POLICY_DTYPE), array(LAYER_DTYPE), floats), PackedPolicy)
+    floats, table = array_type(np.float32), array_type(np.float32, 2)
+    policy = types.NamedTuple((array_type(POLICY_DTYPE), array_type(LAYER_DTYPE), floats), PackedPolicy)
     memory = types.NamedTuple((table, table, table), PolicyMemory)
     rules = types.NamedTuple((types.int64, types.int64, types.int64, types.float64), DriveRules)
-    ribbons = types.NamedTuple((array(TRACK_DTYPE), array(NODE_DTYPE), array(PORTAL_DTYPE)), Ribbons)
-    batch = types.NamedTuple((states, table, floats, flags, flags, infos, table, infos), Batch)
-    drives = types.NamedTuple((array(DRIVE_DTYPE), array(np.int32, 2), table, array(np.bool_, 2)), Drives)
-    arguments = (policy, memory, rules, ribbons, array(CAR_DTYPE), array(RULES_DTYPE), batch, drives, types.int64)
+    laps = array_type(np.int32, 2), table, array_type(np.bool_, 2)
+    drives = types.NamedTuple((array_type(DRIVE_DTYPE), *laps), Drives)
+    setting = ribbons_type(), array_type(CAR_DTYPE), array_type(RULES_DTYPE)
+    arguments = (policy, memory, rules, *setting, batch_type(), drives, types.int64)
     return exact_kernel(_drive, arguments, sums_float64=True)
 
 

@@ -1,13 +1,12 @@
 """Where a run trains: what `--device` means, and what is missing where there is no usable GPU."""
 
 import logging
-from typing import Literal
 
 import torch
 
 from hotlap.errors import ConfigError
+from hotlap.sim.engine import DeviceName
 
-Device = Literal["cpu", "cuda"]
 _log = logging.getLogger(__name__)
 
 
@@ -23,7 +22,7 @@ def find_cuda_problem() -> str | None:
     return find_problem()
 
 
-def choose_device(asked: str | None) -> Device | None:
+def choose_device(asked: str | None) -> DeviceName | None:
     """The device that a user's `--device` means: `auto` is a GPU where there is one. None leaves it to the recipe."""
     if asked is None:
         return None

@@ -18,6 +18,7 @@ from hotlap.envs.registration import RACER_ID
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ConfigError
 from hotlap.models.model_file import AlgorithmName, PolicySettings
+from hotlap.sim.engine import DeviceName
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.hyperparameters import MAX_STEPS, A2CSettings, Hyperparameters, PPOSettings, SACSettings
 
@@ -86,7 +87,7 @@ class RunConfig:
     seed: int = setting(42, "Seed of all random generators.", Range(0, 2**32 - 1))
     steps: int = setting(1_000_000, "Decisions to train for, over all environments.", Range(1, MAX_STEPS))
     num_envs: int = setting(1, "Environments trained on in parallel.", Range(1, MAX_CARS))
-    device: Literal["cpu", "cuda"] = setting("cpu", "Where the networks are trained.")
+    device: DeviceName = setting("cpu", "Where the networks are trained.")
     torch_threads: int = setting(1, "CPU threads of torch.", Range(1, 1024))
     backend: Literal["gymnasium", "envpool"] = setting("gymnasium", "Library that runs environments other than ours.")
     recording_interval: int = setting(100, "Steps between two points of the metrics.", Range(1, MAX_STEPS))

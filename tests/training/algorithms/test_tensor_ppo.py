@@ -230,6 +230,16 @@ class Events(BaseCallback):
         return True
 
 
+def test_the_learning_rate_is_that_of_the_library_with_graphs():
+    rates = []
+    for kind in (GraphedPPO, HotlapPPO):
+        learner = build(kind, ppo={"final_lr_fraction": 0.1, "batch_size": 50})
+        learner.learn(3 * 32 * 6)
+        rates.append(learner.policy.optimizer.param_groups[0]["lr"])
+    assert rates[0] == pytest.approx(rates[1])
+    assert rates[0] == pytest.approx(0.1 * 3e-4)  # at the end of the run
+
+
 def test_with_graphs_two_runs_give_the_same_bits():
     first, second = (weights(build(GraphedPPO).learn(3 * 32 * 6)) for _ in range(2))
     np.testing.assert_array_equal(first, second)

@@ -16,7 +16,7 @@ from hotlap.training.hyperparameters import PPOSettings
 LR_FACTOR = 1.5
 LR_SCALE_RANGE = (0.02, 20.0)
 # Settings that stable-baselines3's PPO does not have.
-_OWN_SETTINGS = ("desired_kl", "final_lr_fraction", "min_std", "final_min_std")
+OWN_SETTINGS = ("desired_kl", "final_lr_fraction", "min_std", "final_min_std")
 
 
 class HotlapPPO(OnPolicyLearner, PPO):
@@ -31,7 +31,7 @@ class HotlapPPO(OnPolicyLearner, PPO):
     def constructor_arguments(cls, settings: PPOSettings) -> dict[str, Any]:
         """The library's arguments, and all settings for what we add."""
         found = super().constructor_arguments(settings)
-        return {name: value for name, value in found.items() if name not in _OWN_SETTINGS} | {"settings": settings}
+        return {name: value for name, value in found.items() if name not in OWN_SETTINGS} | {"settings": settings}
 
     def _setup_lr_schedule(self) -> None:
         self.lr_schedule = self._learning_rate

@@ -46,17 +46,18 @@ def build_learner(config: RunConfig, env: VecEnv) -> Learner:
     kind = policy_kind(config.policy, env.observation_space)
     learner = learner_class(config)
     try:
-        # The library warns that its PPO is slow on a GPU; ours is not.
-        warnings.filterwarnings("ignore", message="You are trying to run", module="stable_baselines3")
-        found = learner(
-            policy=kind,
-            env=env,
-            policy_kwargs=policy_arguments(config.policy, config.algo),
-            device=config.device,
-            seed=config.seed,
-            stats_window_size=max(MIN_STATS_WINDOW, config.num_envs),
-            **learner.constructor_arguments(config.hyperparameters),
-        )
+        with warnings.catch_warnings():
+            # The library warns that its PPO is slow on a GPU; ours is not.
+            warnings.filterwarnings("ignore", message="You are trying to run", module="stable_baselines3")
+            found = learner(
+                policy=kind,
+                env=env,
+                policy_kwargs=policy_arguments(config.policy, config.algo),
+                device=config.device,
+                seed=config.seed,
+                stats_window_size=max(MIN_STATS_WINDOW, config.num_envs),
+                **learner.constructor_arguments(config.hyperparameters),
+            )
         fix_action_head(found.policy, config.policy)  # type: ignore[arg-type]
         return found
     # The library checks its arguments by assertions and by whatever its parts happen to raise.

@@ -236,9 +236,11 @@ class TensorPPO(HotlapPPO):
 
     def _begin_update(self, parts: _Parts) -> None:
         """Start an update on the GPU; it computes while the callbacks read the rollout."""
+        num_rows = parts.orders.shape[1]
+        # The library counts the rollout's steps only afterwards, and its schedules depend on them.
+        self._update_current_progress_remaining(self.num_timesteps + num_rows, self._total_timesteps)
         self._update_learning_rate(self.policy.optimizer)
         parts.adam.load_lr()
-        num_rows = parts.orders.shape[1]
         for order in parts.orders:
             torch.randperm(num_rows, out=order, device=order.device)
         self._graphs.update()  # type: ignore[union-attr]
