@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import DriverError, InputFileError
 
 
@@ -18,7 +19,13 @@ class Driver(Protocol):
         """Prepare to drive `fleet`; all randomness of the driver comes from `seed`."""
 
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Actions (num_cars, 3) for observations (num_cars, 14)."""
+        """Actions (num_cars, 3) for the fleet's observations."""
+
+
+def observation_of(driver: Driver) -> ObservationName:
+    """What a fleet has to observe for this driver: its attribute `observation`, or `rays` if it has none."""
+    wanted: ObservationName = getattr(driver, "observation", "rays")
+    return wanted
 
 
 def make_driver(name: str) -> Driver:

@@ -11,6 +11,7 @@ from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M, cast, ray_direction
 from hotlap.sim.rewards import START_RANDOM, reward_terms
 from hotlap.sim.ribbon import arc_length, locate, node_after, place
 from hotlap.sim.rng import uniform
+from hotlap.sim.road_view import view_road
 from hotlap.sim.vehicle import advance
 
 F = np.float32
@@ -266,9 +267,12 @@ def observe_motion(me, tracks, cars, obs):
 
 
 @kernel
-def observe(me, tracks, portals, cars, obs):
-    """Fill the 14 observations."""
+def observe(me, ribbons, cars, obs):
+    """Fill the 14 observations, and the view of the road where `obs` has room for it."""
+    tracks, nodes, portals = ribbons
     sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     for ray in range(NUM_RAYS):
         obs[ray] = observe_ray(me, tracks, portals, ray, cos_yaw, sin_yaw)
     observe_motion(me, tracks, cars, obs)
+    if obs.shape[0] > NUM_OBSERVATIONS:
+        view_road(me, tracks, nodes, obs[NUM_OBSERVATIONS:])
