@@ -200,7 +200,13 @@ class World:
     """Cars on tracks, for tests that set states by hand; drivers accept it as a fleet."""
 
     def __init__(
-        self, tracks: Sequence[RibbonNodes], num_cars: int = 1, *, car: np.ndarray | None = None, num_obs: int = NUM_OBSERVATIONS, **rules
+        self,
+        tracks: Sequence[RibbonNodes],
+        num_cars: int = 1,
+        *,
+        car: np.ndarray | None = None,
+        num_obs: int = NUM_OBSERVATIONS,
+        **rules,
     ) -> None:
         self.tracks = tuple(Place(nodes) for nodes in tracks)
         self.num_cars = num_cars
