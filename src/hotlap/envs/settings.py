@@ -30,6 +30,8 @@ class RewardWeights:
     backward_penalty: float = 0.0
     stillness_penalty: float = -0.001
     stillness_speed_threshold: float = 2.0  # m/s
+    # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
+    progress_length: float = 0.0  # m
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -39,6 +41,8 @@ class RewardWeights:
             raise ConfigError(
                 f"stillnessSpeedThreshold must be zero or more m/s, got {self.stillness_speed_threshold:g}."
             )
+        if self.progress_length < 0.0:
+            raise ConfigError(f"progressLength must be zero or more metres, got {self.progress_length:g}.")
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class RacerSettings:
         record["backward_penalty"] = self.weights.backward_penalty
         record["stillness_penalty"] = self.weights.stillness_penalty
         record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
+        record["progress_length_m"] = self.weights.progress_length
         record["max_ticks"] = self.episode.max_steps
         record["stillness_ticks"] = self.episode.stillness_timeout_ticks
         record["num_gates"] = self.episode.num_gates
