@@ -6,13 +6,12 @@ from typing import Annotated
 import typer
 
 from hotlap.cli import exit_codes
+from hotlap.cli.driver_lookup import DRIVER_HELP
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
 
 
 def drive(
-    driver: Annotated[
-        str, typer.Argument(help="A run, a model file, or a built-in driver: casual, optimal.")
-    ] = "casual",
+    driver: Annotated[str, typer.Argument(help=DRIVER_HELP)] = "casual",
     track: Annotated[str, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = "track-01",
     laps: Annotated[int, typer.Option(min=1, max=1000, help="Number of laps.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the driver.")] = 0,
@@ -29,7 +28,7 @@ def drive(
 
     place = writable(png) if png else None
     with progress_bar(f"{driver} on {track}") as progress:
-        trace = record_laps(make_driver(driver), track, num_laps=laps, seed=seed, progress=progress)
+        trace = record_laps(make_driver(driver, track), track, num_laps=laps, seed=seed, progress=progress)
     if place:
         from hotlap.tracks.track_map import draw_track
 

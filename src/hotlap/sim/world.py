@@ -224,9 +224,7 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
     length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
-    terms = reward_terms(
-        rules, moved_m / length_m, speed_mps / car.top_speed_mps, is_still, touches_wall, off_road
-    )
+    terms = reward_terms(rules, moved_m / length_m, speed_mps / car.top_speed_mps, is_still, touches_wall, off_road)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
