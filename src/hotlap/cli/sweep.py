@@ -86,7 +86,7 @@ def run(
 
             import_ray()
             refuse_unreachable(ray)
-        folder = create_folder(file, name or default_name(file), sweep)
+        folder = create_folder(file, default_name(file) if name is None else name, sweep)
         _run(folder, sweep, _Options(workers, ray, allowed, quiet, as_json))
 
 

@@ -65,6 +65,8 @@ def train(
     from hotlap.training.recipe import resolve_config
     from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
 
+    if overwrite and go_on:
+        raise ConfigError("--overwrite and --continue: one deletes an existing run, the other keeps it. Leave one out.")
     if keep is None and checkpoint_interval is not None:
         keep = 0  # a user who gives an interval wants to keep those checkpoints
     options: dict[str, Any] = {
@@ -79,7 +81,7 @@ def train(
     }
     with log_to_stderr(verbose, quiet):
         config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
-        folder = RunFolder(folder_of(run_name or config.experiment_id), config.experiment_id)
+        folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
         if go_on and _is_unfinished(folder, quiet):
             _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), quiet, as_json)
         else:
