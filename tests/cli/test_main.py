@@ -59,6 +59,8 @@ def test_bad_usage_is_one_line_that_names_the_help(refused):
     [
         (KeyboardInterrupt(), 130, ""),
         (MemoryError(), 2, "out of memory"),
+        (OSError(28, "No space left on device"), 2, "hotlap: output: No space left on device. Check the path"),
+        (PermissionError(13, "Permission denied", "x/y"), 2, "hotlap: x/y: Permission denied. Check the path"),
         (package.HotlapError("first line\n  second line"), 2, "hotlap: first line second line"),
     ],
 )
@@ -96,3 +98,24 @@ def test_a_closed_pipe_is_not_an_error():
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "redirection", "code"),
+    [("tracks list", ">/dev/full", 2), ("tracks list", ">&-", 0), ("tracks show nowhere", "2>/dev/full", 2)],
+)
+def test_full_and_closed_streams_give_an_exit_code_and_no_traceback(arguments, redirection, code):
+    command = f"'{sys.executable}' -m hotlap {arguments} {redirection}"
+    answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=50)
+    assert answer.returncode == code
+    assert len(answer.stderr.splitlines()) == (redirection == ">/dev/full")
+
+
+def test_a_terminal_without_unicode_shows_question_marks():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    code = "from hotlap.cli import main; main.app = lambda **_: print('5 \\u00b5s'); main.main()"
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, timeout=50)
+    assert (answer.returncode, answer.stderr) == (0, b"")
+    assert answer.stdout.split() in ([b"5", b"?s"], [b"5", b"\xc2\xb5s"])  # systems without a C locale keep UTF-8
