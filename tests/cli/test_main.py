@@ -1,12 +1,15 @@
 """The `hotlap` command: subcommands, help and exit codes."""
 
+import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 from unittest.mock import Mock
 
 import pytest
+import typer
 
 import hotlap as package
 from hotlap.cli import main as main_module
@@ -34,6 +37,18 @@ def test_every_command_has_help_with_an_example(hotlap, command):
         assert (answer.code, answer.err) == (0, "")
     if command not in GROUPS:
         assert f"Example: hotlap {' '.join(command)}" in re.sub(r"\s+", " ", answer.out)
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] != "import"])
+def test_the_example_in_the_help_has_known_options_and_nothing_but_the_command(command):
+    parser = typer.main.get_command(app)
+    for name in command:
+        parent, parser = parser, parser.commands[name]
+    assert parent.commands
+    [example] = re.findall(r"^Example: hotlap (.*)$", inspect.cleandoc(parser.callback.__doc__), re.MULTILINE)
+    words = shlex.split(example.partition(" && ")[0])
+    assert words[: len(command)] == list(command)
+    assert parser.make_context("hotlap", words[len(command) :], resilient_parsing=False)
 
 
 @pytest.mark.parametrize("command", [(), *GROUPS])

@@ -9,13 +9,16 @@ from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
 from hotlap.cli.output import percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
+from hotlap.reports.formatting import MISSING
 
 if TYPE_CHECKING:
     from hotlap.sim.engine import DeviceName
 
 
 def evaluate(
-    driver: Annotated[str, typer.Argument(help="A run, a model file, or a built-in driver: casual, optimal.")],
+    driver: Annotated[
+        str, typer.Argument(metavar="RUN|MODEL|DRIVER", help="A run, a model file, or a built-in driver: casual, optimal.")
+    ],
     track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
     start: Annotated[str, typer.Option(help="Where episodes start: line or random.")] = "line",
@@ -24,7 +27,7 @@ def evaluate(
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
     ] = "cpu",
     allow_import: AllowImport = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Measure a driver: a standing and a flying lap per episode; times are of clean flying laps.
 
@@ -75,7 +78,8 @@ def _evaluate_laps(
     if as_json:
         print_json({**result.as_dict(), "track_digest": track_digest(about.nodes)})
         return
-    print(f"{result.driver} on {result.track}, {result.episodes} episodes from {result.start}")
+    count = "1 episode" if result.episodes == 1 else f"{result.episodes} episodes"
+    print(f"{result.driver} on {result.track}, {count} from {result.start}")
     print(f"  completed      {percent(result.completion_rate)}   clean laps {percent(result.clean_lap_rate)}")
     print(
         f"  flying lap     mean {seconds(result.mean_lap_time_sec)}   best {seconds(result.best_lap_time_sec)}"
@@ -84,7 +88,7 @@ def _evaluate_laps(
     if reference and result.gap_to_optimal is not None:
         print(f"  optimal lap    {seconds(reference.lap_time_s)}   gap {100.0 * result.gap_to_optimal:.1f} %")
     print(f"  standing lap   mean {seconds(result.standing_lap_time_sec)}")
-    contacts = "-" if result.wall_contacts_per_lap is None else f"{result.wall_contacts_per_lap:.2f}"
+    contacts = MISSING if result.wall_contacts_per_lap is None else f"{result.wall_contacts_per_lap:.2f}"
     print(f"  wall contacts  {contacts} a lap   mean return {result.mean_reward:.3f}")
 
 

@@ -69,7 +69,9 @@ def run(
 ) -> None:
     """Run a sweep. Ctrl-C saves and stops; `hotlap sweep resume` continues, also after a crash.
 
-    Example: hotlap sweep run learning-rate.toml --workers 2, or without the word `run`
+    The word `run` may be left out.
+
+    Example: hotlap sweep run learning-rate.toml --workers 2
     """
     from hotlap.scale.study import import_optuna
     from hotlap.scale.sweep_file import check_environments, load_sweep, with_plain_env_ids
