@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -115,7 +116,7 @@ def test_a_closed_pipe_is_not_an_error():
     assert process.returncode == 0
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(
     ("arguments", "redirection", "code"),
     [("tracks list", ">/dev/full", 2), ("tracks list", ">&-", 0), ("tracks show nowhere", "2>/dev/full", 2)],

@@ -12,7 +12,8 @@ from hotlap.cli.output import print_json, progress_bar, seconds, writable
 
 def drive(
     driver: Annotated[
-        str, typer.Argument(metavar="RUN|MODEL|DRIVER", help="A run, a model file, or a built-in driver: casual, optimal.")
+        str,
+        typer.Argument(metavar="RUN|MODEL|DRIVER", help="A run, a model file, or a built-in driver: casual, optimal."),
     ] = "casual",
     track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
     laps: Annotated[int, typer.Option(min=1, max=1000, help="Number of laps.")] = 3,

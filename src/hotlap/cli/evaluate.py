@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def evaluate(
     driver: Annotated[
-        str, typer.Argument(metavar="RUN|MODEL|DRIVER", help="A run, a model file, or a built-in driver: casual, optimal.")
+        str,
+        typer.Argument(metavar="RUN|MODEL|DRIVER", help="A run, a model file, or a built-in driver: casual, optimal."),
     ],
     track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,

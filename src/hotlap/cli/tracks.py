@@ -98,7 +98,9 @@ def show_track(
 
 @tracks_app.command("import")
 def import_track(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Centreline CSV: x, y, width right, width left (metres).")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="Centreline CSV: x, y, width right, width left (metres).")
+    ],
     track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
     reverse: Annotated[bool, typer.Option(help="Reverse the driving direction.")] = False,
     width: Annotated[float | None, typer.Option(help="Constant total road width (m).")] = None,

@@ -46,7 +46,9 @@ def train(
     go_on: Annotated[
         bool, typer.Option("--continue", help="Resume an unfinished run of this name; keep a finished one, renamed.")
     ] = False,
-    checkpoint_interval: Annotated[int | None, typer.Option(help="Steps between checkpoints; 0 turns them off.")] = None,
+    checkpoint_interval: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints; 0 turns them off.")
+    ] = None,
     keep: Annotated[
         int | None, typer.Option(help="Keep the newest N checkpoints; 0, or an interval without --keep, keeps all.")
     ] = None,
@@ -149,7 +151,8 @@ def resume(
     ],
     steps: Annotated[int | None, typer.Option(help="New total number of steps, to extend the run.")] = None,
     device: Annotated[
-        str | None, typer.Option(help="Resume on another device: cpu, cuda or auto. The result is then not bit-identical.")
+        str | None,
+        typer.Option(help="Resume on another device: cpu, cuda or auto. The result is then not bit-identical."),
     ] = None,
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,
