@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import hotlap as package
+from hotlap.cli import exit_codes
 from hotlap.cli import main as main_module
 from hotlap.cli.main import app
 
@@ -105,6 +106,18 @@ def test_ctrl_c_ends_with_130_and_no_traceback():
     answer = subprocess.run(command, capture_output=True, text=True, timeout=50)
     assert (answer.returncode, answer.stdout) == (130, "")
     assert "Traceback" not in answer.stderr
+
+
+def test_ctrl_c_during_the_imports_ends_with_130_and_no_traceback():
+    code = (
+        "import sys; from importlib.abc import MetaPathFinder\n"
+        "class Interrupted(MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted()); from hotlap.__main__ import main; main()"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (exit_codes.INTERRUPTED, "", "")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes behave differently on Windows")
