@@ -1,6 +1,8 @@
 """`hotlap drive`: laps, a picture, and exit codes."""
 
 import re
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -36,6 +38,14 @@ def test_a_lap_and_its_picture(hotlap, tmp_path):
     answer = hotlap("drive", "--laps", 1)
     assert answer.code == 0
     assert re.match(r"lap 1  standing  4.* clean(?s:.*)km/h", answer.out)
+
+
+def test_a_model_drives_its_own_track_unless_another_is_named(hotlap, monkeypatch):
+    # A stand-in for a model trained on track-02: `drive` and `evaluate` must choose the same track.
+    monkeypatch.setattr("hotlap.cli.drive.find_driver_model", lambda name: SimpleNamespace(card=Mock(track="track-02")))
+    monkeypatch.setattr(driver_module, "make_driver", lambda name: Statue())
+    assert hotlap("drive", "model.zip", "--json").figures["track"] == "track-02"
+    assert hotlap("drive", "model.zip", "--track", "track-03", "--json").figures["track"] == "track-03"
 
 
 def test_a_stuck_car_gives_exit_code_1(hotlap, monkeypatch):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hotlap.models.model_file import ModelCard
 
 
+DRIVER_NAME = "RUN|MODEL|DRIVER"
 DRIVER_HELP = "A run, a model file, or a driver that comes with Hotlap: champion, generalist, casual, optimal."
 
 

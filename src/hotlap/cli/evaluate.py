@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
-from hotlap.cli.driver_lookup import DRIVER_HELP, find_driver_model, own_track, say_if_other_road
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track, say_if_other_road
 from hotlap.cli.output import percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
+from hotlap.reports.formatting import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    driver: Annotated[str, typer.Argument(help=DRIVER_HELP)],
+    driver: Annotated[str, typer.Argument(metavar=DRIVER_NAME, help=DRIVER_HELP)],
     track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
     split: Annotated[
         str | None, typer.Option(help="Every track of a split, train or test, instead of one track.")
@@ -32,7 +33,7 @@ def evaluate(
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
     ] = "cpu",
     allow_import: AllowImport = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Measure a driver: a standing and a flying lap per episode; times are of clean flying laps.
 
@@ -126,14 +127,15 @@ def _row(result: "Evaluation") -> str:
 
 
 def _gap(value: float | None) -> str:
-    return "–" if value is None else f"{100.0 * value:.1f} %"
+    return MISSING if value is None else f"{100.0 * value:.1f} %"
 
 
 def _print_laps(result: "Evaluation", reference: "Reference | None", as_json: bool) -> None:
     if as_json:
         print_json(_as_dict(result))
         return
-    print(f"{result.driver} on {result.track}, {result.episodes} episodes from {result.start}")
+    count = "1 episode" if result.episodes == 1 else f"{result.episodes} episodes"
+    print(f"{result.driver} on {result.track}, {count} from {result.start}")
     print(f"  completed      {percent(result.completion_rate)}   clean laps {percent(result.clean_lap_rate)}")
     print(
         f"  flying lap     mean {seconds(result.mean_lap_time_sec)}   best {seconds(result.best_lap_time_sec)}"
@@ -142,7 +144,7 @@ def _print_laps(result: "Evaluation", reference: "Reference | None", as_json: bo
     if reference and result.gap_to_optimal is not None:
         print(f"  optimal lap    {seconds(reference.lap_time_s)}   gap {_gap(result.gap_to_optimal)}")
     print(f"  standing lap   mean {seconds(result.standing_lap_time_sec)}")
-    contacts = "-" if result.wall_contacts_per_lap is None else f"{result.wall_contacts_per_lap:.2f}"
+    contacts = MISSING if result.wall_contacts_per_lap is None else f"{result.wall_contacts_per_lap:.2f}"
     print(f"  wall contacts  {contacts} a lap   mean return {result.mean_reward:.3f}")
 
 

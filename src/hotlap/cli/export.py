@@ -8,7 +8,7 @@ import typer
 from hotlap.cli.output import writable
 from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
-from hotlap.errors import ConfigError, ModelError, OutputFileError
+from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
 
 if TYPE_CHECKING:
     from hotlap.models.model_file import ModelCard, ModelFile
@@ -107,6 +107,10 @@ def import_(
             f"{file}: a model of stable-baselines3 is a pickle, and loading a pickle can run any code. "
             "If you trust its maker, add --trust-pickle."
         )
+    from hotlap.models.model_file import is_there, write_model
+
+    if not file.name or not is_there(file):
+        raise InputFileError(f"{file!s:.200}: no such file. Check the path.")
     given = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
     racer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     target = _check_target(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
@@ -114,7 +118,6 @@ def import_(
         from hotlap.tracks.registry import load_track
 
         load_track(track)
-    from hotlap.models.model_file import write_model
     from hotlap.models.sb3_exchange import read_sb3
 
     with log_to_stderr(verbose=False, quiet=False):

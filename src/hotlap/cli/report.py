@@ -22,7 +22,7 @@ def report(
         str | None, typer.Option(help="Track id for a driver; default: the model's own, or track-01.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the driver's randomness.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Write a page on how a run learned and drives, on several runs compared, or on where a driver loses time.
 
