@@ -17,6 +17,7 @@ SettingsSource: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | RacerSett
 
 MAX_COUNT = 2**31 - 1
 MAX_WEIGHT = 1e6
+MAX_LENGTH_M = 1e6
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,6 @@ class RewardWeights:
     backward_penalty: float = 0.0
     stillness_penalty: float = -0.001
     stillness_speed_threshold: float = 2.0  # m/s
-    # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
-    progress_length: float = 0.0  # m
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -41,8 +40,6 @@ class RewardWeights:
             raise ConfigError(
                 f"stillnessSpeedThreshold must be zero or more m/s, got {self.stillness_speed_threshold:g}."
             )
-        if self.progress_length < 0.0:
-            raise ConfigError(f"progressLength must be zero or more metres, got {self.progress_length:g}.")
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,8 @@ class EpisodeRules:
     stillness_timeout_ticks: int = 180
     start: Literal["line", "random"] = "line"
     num_gates: int = 30
+    # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
+    progress_length: float = 0.0  # m
 
     def __post_init__(self) -> None:
         for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
@@ -60,6 +59,8 @@ class EpisodeRules:
                 raise ConfigError(f"{key} must be from 1 to {MAX_COUNT}, got {value}.")
         if not 3 <= self.num_gates <= 100:
             raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
+        if not 0.0 <= self.progress_length <= MAX_LENGTH_M:
+            raise ConfigError(f"progressLength must be from 0 to {MAX_LENGTH_M:g} m, got {self.progress_length:g}.")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class RacerSettings:
         record["backward_penalty"] = self.weights.backward_penalty
         record["stillness_penalty"] = self.weights.stillness_penalty
         record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
-        record["progress_length_m"] = self.weights.progress_length
+        record["progress_length_m"] = self.episode.progress_length
         record["max_ticks"] = self.episode.max_steps
         record["stillness_ticks"] = self.episode.stillness_timeout_ticks
         record["num_gates"] = self.episode.num_gates
