@@ -9,7 +9,7 @@ import pytest
 from hotlap.config import camel_case
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardWeights, start_code
 from hotlap.errors import ConfigError
-from hotlap.sim.rewards import START_ON_LINE, START_RANDOM
+from hotlap.sim.rewards import START_ANYWHERE, START_ON_LINE, START_RANDOM
 
 # Written out here instead of imported: a changed default breaks trained models.
 DEFAULTS = {
@@ -95,6 +95,7 @@ def test_the_record_of_the_simulator_has_every_value():
 
 def test_start_codes():
     assert (start_code("line"), start_code("random")) == (START_ON_LINE, START_RANDOM)
+    assert start_code("anywhere") == START_ANYWHERE
     for start in ("LINE", "", None, 1, ["line"]):
-        with pytest.raises(ConfigError, match="start must be 'line' or 'random'"):
+        with pytest.raises(ConfigError, match="start must be 'line', 'random' or 'anywhere'"):
             start_code(start)

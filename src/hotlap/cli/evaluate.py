@@ -27,7 +27,7 @@ def evaluate(
         str | None, typer.Option(help="Every track of a split, train or test, instead of one track.")
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
-    start: Annotated[str, typer.Option(help="Where episodes start: line or random.")] = "line",
+    start: Annotated[str, typer.Option(help="Where episodes start: line, random or anywhere.")] = "line",
     seed: Annotated[int, typer.Option(help="Seed of the starts and of the driver.")] = 0,
     device: Annotated[
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")

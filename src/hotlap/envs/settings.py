@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from hotlap.config import camel_case, load_settings
 from hotlap.errors import ConfigError
-from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
+from hotlap.sim.rewards import RULES_DTYPE, START_ANYWHERE, START_ON_LINE, START_RANDOM
 
 # The types accepted as `config`.
 SettingsSource: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | RacerSettings | None"
+
+StartName = Literal["line", "random", "anywhere"]
 
 MAX_COUNT = 2**31 - 1
 MAX_WEIGHT = 1e6
@@ -48,7 +50,7 @@ class EpisodeRules:
 
     max_steps: int = 3000
     stillness_timeout_ticks: int = 180
-    start: Literal["line", "random"] = "line"
+    start: StartName = "line"
     num_gates: int = 30
     # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
     progress_length: float = 0.0  # m
@@ -95,7 +97,7 @@ class RacerSettings:
 
 def start_code(start: object) -> int:
     """The simulator's code for the name of a start."""
-    codes = {"line": START_ON_LINE, "random": START_RANDOM}
+    codes: dict[str, int] = {"line": START_ON_LINE, "random": START_RANDOM, "anywhere": START_ANYWHERE}
     if not isinstance(start, str) or start not in codes:
-        raise ConfigError(f"start must be 'line' or 'random', got {start!r:.40}.")
+        raise ConfigError(f"start must be 'line', 'random' or 'anywhere', got {start!r:.40}.")
     return codes[start]

@@ -19,7 +19,7 @@ from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.engine import ALL_FINE, DeviceName
 from hotlap.sim.policy_drive import DriveRules, Drives, begin_drives, drive_further
 from hotlap.sim.policy_forward import PackedPolicy, make_memory
-from hotlap.sim.rewards import START_RANDOM
+from hotlap.sim.rewards import START_ON_LINE
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 
 MAX_EPISODES = 100_000
@@ -123,7 +123,7 @@ def evaluate(
     """
     if not 1 <= episodes <= MAX_EPISODES:
         raise ConfigError(f"episodes must be from 1 to {MAX_EPISODES}, got {episodes}.")
-    num_laps = 1 if start_code(start) == START_RANDOM else 2
+    num_laps = 2 if start_code(start) == START_ON_LINE else 1
     fleet = make_evaluation_fleet(track_id, episodes, observation_of(driver))
     fleet.seed(np.array([(seed + car) % 2**64 for car in range(episodes)], np.uint64))
     fleet.reset(start=start)

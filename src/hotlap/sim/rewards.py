@@ -7,7 +7,7 @@ from hotlap.sim.compilation import kernel
 F = np.float32
 ZERO = F(0.0)
 
-START_ON_LINE, START_RANDOM = 0, 1
+START_ON_LINE, START_RANDOM, START_ANYWHERE = 0, 1, 2
 
 RULES_DTYPE = np.dtype(
     [

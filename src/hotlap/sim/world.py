@@ -6,9 +6,9 @@ import numpy as np
 
 from hotlap.sim.compilation import kernel
 from hotlap.sim.laps import count_gates
-from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
+from hotlap.sim.maths import PI, arc_tangent, clamp, mix, sin_cos, wrap_angle
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M, cast, ray_direction
-from hotlap.sim.rewards import START_RANDOM, reward_terms
+from hotlap.sim.rewards import START_ANYWHERE, START_ON_LINE, reward_terms
 from hotlap.sim.ribbon import arc_length, locate, node_after, place
 from hotlap.sim.rng import uniform
 from hotlap.sim.road_view import view_road
@@ -26,6 +26,9 @@ YAW_RATE_SCALE_RADPS = F(5.0)
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
+# Starts anywhere: how many of the cars stand still, with any heading, and the share of the distance to the walls used.
+STANDING_CHANCE = F(0.125)
+STANDING_WIDTH = F(0.8)
 
 # Limits the spin that a wall contact can cause.
 MAX_WALL_SPIN_RADPS = F(4.0)
@@ -90,10 +93,13 @@ INFO_DTYPE = np.dtype(
 
 @kernel
 def begin_episode(me, tracks, nodes, rules):
-    """Put the car on the start line, or with random starts anywhere on the track at a feasible speed."""
+    """Put the car on the start line; or with random starts somewhere on the road at a feasible speed.
+
+    With starts anywhere some of the cars stand still instead, on or beside the road, with any heading.
+    """
     track = tracks[me.track]
     node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
-    is_random = rules.start == START_RANDOM
+    is_random = rules.start != START_ON_LINE
     if is_random:
         node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
         share = uniform(me.seed, me.episode, 1)
@@ -102,6 +108,9 @@ def begin_episode(me, tracks, nodes, rules):
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
         at = nodes[U(track.first_node + node)]
         left_m = START_WIDTH * side * (at.road_left_m if side > ZERO else at.road_right_m)
+        if rules.start == START_ANYWHERE and uniform(me.seed, me.episode, 5) < STANDING_CHANCE:
+            turn_rad, pace = PI * (TWO * uniform(me.seed, me.episode, 6) - ONE), ZERO
+            left_m = STANDING_WIDTH * side * (at.wall_left_m if side > ZERO else at.wall_right_m)
     here = nodes[U(track.first_node + node)]
     me.x_m, me.y_m = place(track, nodes, node, share, left_m)
     me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)

@@ -20,7 +20,7 @@ from hotlap.envs.spaces import ObservationName
 from hotlap.errors import ConfigError
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.sim.engine import DeviceName
-from hotlap.tracks.registry import SPLITS, split_ids
+from hotlap.tracks.registry import named_tracks
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.hyperparameters import MAX_STEPS, A2CSettings, Hyperparameters, PPOSettings, SACSettings
 
@@ -33,7 +33,9 @@ class RacerOptions:
 
     track: str = setting(DEFAULT_TRACK, "Id of the track.")
     tracks: tuple[str, ...] = setting(
-        (), "Ids of several tracks for the cars in turn, instead of `track`; `train` and `test` stand for the splits."
+        (),
+        "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
+        "a pattern with `*` for all tracks of such ids.",
     )
     action_repeat: int = setting(1, "Ticks of 1/60 s that one decision lasts.", Range(1, MAX_REPEAT))
     stack: int = setting(1, "Number of last observations that the policy sees.", Range(1, MAX_STACK))
@@ -54,8 +56,7 @@ class RacerOptions:
     @property
     def track_ids(self) -> list[str]:
         """The ids of all tracks."""
-        named = self.tracks or (self.track,)
-        return [one for name in named for one in (split_ids(name) if name in SPLITS else [name])]
+        return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
 
     def settings(self) -> RacerSettings:
         """`config` as the environment's own settings."""

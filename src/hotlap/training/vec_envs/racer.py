@@ -1,7 +1,7 @@
 """`RacerVecEnv`: our cars as a VecEnv of stable-baselines3, stepped in one compiled call."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from hotlap.envs.infos import RESET_COLUMNS, REWARD_KEYS, Info, step_info
 from hotlap.envs.observations import ObservationStack, stacked_observation_space
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
-from hotlap.envs.settings import SettingsSource
+from hotlap.envs.settings import SettingsSource, StartName
 from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, num_observations
 from hotlap.errors import ConfigError, StateError
 from hotlap.training.vec_envs.base import BatchStep, BatchVecEnv, Mask
@@ -19,7 +19,7 @@ from hotlap.training.vec_envs.base import BatchStep, BatchVecEnv, Mask
 # Prefix of the fleet's columns in a saved state, so that their names cannot clash with ours.
 _WORLD = "world."
 # Starts asked for at the next reset, by their index in a saved state; with _NO_START the settings decide.
-_STARTS = ("line", "random")
+_STARTS = get_args(StartName)
 _NO_START = -1
 
 
