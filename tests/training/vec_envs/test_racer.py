@@ -348,7 +348,7 @@ def test_pending_seeds_and_starts_are_saved(seeded):
         ("lengths", np.full(3, -1), "lengths not negative"),
         ("is_reset", np.array(1), "column 'is_reset' must be bool"),
         ("seeds", np.zeros(3, np.int64), "column 'seeds'"),
-        ("starts", np.full(3, 2, np.int8), "'starts' must be from -1 to 2"),
+        ("starts", np.full(3, 3, np.int8), "'starts' must be from -1 to 2"),
         ("starts", np.full(3, -2, np.int8), "'starts' must be from -1 to 2"),
         ("stack", np.zeros((3, 28), F), "the stack must be"),
         ("world.node", np.full(3, -1, np.int32), "column 'node' must not be negative"),
