@@ -114,3 +114,60 @@ def test_bad_arguments_for_a_model_are_refused_in_one_line(refused, in_experimen
     assert "episodes must be 1 or more" in refused("evaluate", "pole", "--episodes", 0)
     assert "seed must be 0 or more" in refused("evaluate", "pole", "--seed", "-1")
     assert "holds no model and no checkpoint yet" in refused("evaluate", "results")
+
+
+# --- a whole split, and the drivers that come with the package ---
+
+
+@pytest.fixture
+def short_split(monkeypatch):
+    from hotlap.tracks import registry
+
+    monkeypatch.setattr(registry, "SPLITS", {"train": range(0), "test": range(10_000, 10_003)})
+    registry._shipped.cache_clear()
+    yield ["test-000", "test-001", "test-002"]
+    registry._shipped.cache_clear()
+
+
+def test_a_split_gives_the_figures_of_every_track(hotlap, short_split):
+    answer = hotlap("evaluate", "casual", "--split", "test", "--episodes", 1, "--json")
+    found = answer.figures
+    assert (answer.code, found["split"], found["completed_tracks"]) == (0, "test", 3)
+    assert [row["track"] for row in found["tracks"]] == short_split
+    assert all(set(row) >= FIGURES for row in found["tracks"])
+    gaps = sorted(row["gap_to_optimal"] for row in found["tracks"])
+    assert (found["median_gap_to_optimal"], found["worst_gap_to_optimal"]) == (gaps[1], gaps[2])
+    assert len(answer.out.splitlines()) == 1
+
+
+def test_the_table_of_a_split(hotlap, short_split):
+    answer = hotlap("evaluate", "casual", "--split", "test", "--episodes", 1)
+    head, *rows, completed, gap = answer.out.splitlines()
+    assert head.split() == ["track", "completed", "clean", "laps", "mean", "lap", "gap"]
+    assert [row.split()[0] for row in rows] == short_split
+    assert completed == "completed from every start: 3 of 3 tracks"
+    assert gap.startswith("gap to the optimal lap: median ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("casual", "--split", "tset"), "split must be one of train, test, got 'tset'"),
+        (("casual", "--split", "test", "--track", "track-01"), "--split test: it names the tracks already"),
+        (("champion", "--split", "test"), "driver champion: none comes with the package for 'test-000'"),
+        (("champion", "--track", "train-001"), "The generalist drives any track."),
+        (("champion", "--track", ""), "none comes with the package for ''"),
+    ],
+)
+def test_a_split_or_driver_that_does_not_fit_is_refused(hotlap, arguments, words):
+    answer = hotlap("evaluate", *arguments)
+    assert answer.code == 2
+    assert words in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("driver", ["champion", "generalist"])
+def test_the_drivers_of_the_package_complete_their_laps(hotlap, driver):
+    figures = hotlap("evaluate", driver, "--track", "track-01", "--episodes", 2, "--json").figures
+    assert (figures["driver"], figures["completion_rate"], figures["clean_lap_rate"]) == (driver, 1.0, 1.0)
+    assert figures["gap_to_optimal"] < 0.1

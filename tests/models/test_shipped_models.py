@@ -1,0 +1,86 @@
+"""The drivers that come with the package drive as their cards say, to the last digit."""
+
+import json
+
+import pytest
+
+from hotlap.drivers.driver import make_driver
+from hotlap.errors import DriverError
+from hotlap.evaluation.evaluate import evaluate
+from hotlap.models import shipped_models
+from hotlap.models.model_file import read_model
+from hotlap.models.shipped_models import (
+    CHAMPION_STARTS,
+    GENERALIST_STARTS,
+    SHIPPED_FOLDER,
+    START_SEED,
+    champion_tracks,
+    find_shipped,
+    shipped_path,
+    unseen_tracks,
+)
+from hotlap.optimal.reference import find_reference
+from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.registry import load_track
+
+BUILT_IN = ["track-01", "track-02", "track-03"]
+
+
+def card_of(name: str) -> dict:
+    return json.loads((SHIPPED_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def figures(driver: str, track: str, episodes: int) -> dict:
+    found = evaluate(make_driver(driver, track), track, episodes=episodes, start="random", seed=START_SEED)
+    return found.against(find_reference(load_track(track)).lap_time_s).as_dict()
+
+
+def test_every_built_in_track_has_a_champion():
+    assert champion_tracks() == BUILT_IN
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("track", BUILT_IN)
+def test_a_champion_drives_as_its_card_says(track):
+    told, found = card_of(track)["figures"], figures("champion", track, CHAMPION_STARTS)
+    assert told["starts"] == CHAMPION_STARTS
+    assert {name: found[name] for name in told if name != "starts"} == {k: v for k, v in told.items() if k != "starts"}
+
+
+@pytest.mark.timeout(180)
+def test_the_generalist_drives_unseen_tracks_as_its_card_says():
+    told = card_of("generalist")["figures"]
+    assert list(told["tracks"]) == unseen_tracks()
+    assert len(unseen_tracks()) == 28
+    for track in (*unseen_tracks()[:20:5], *BUILT_IN):
+        found = figures("generalist", track, GENERALIST_STARTS)
+        assert {name: found[name] for name in told["tracks"][track]} == told["tracks"][track], track
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "generalist"])
+def test_a_card_tells_how_the_model_was_made(name):
+    card, model = card_of(name), read_model(SHIPPED_FOLDER / f"{name}.zip")
+    assert card["name"] == name
+    assert card["physics"] == model.card.physics == PHYSICS_VERSION
+    assert (card["seed"], card["decisions"]) == (model.card.seed, model.card.step)
+    assert all(len(card[key]) > 20 for key in ("method", "hardware", "limits"))
+    page = (SHIPPED_FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert all(card[key] in page for key in ("method", "hardware", "limits"))
+    assert (SHIPPED_FOLDER / f"{name}.zip").stat().st_size < 1_000_000
+
+
+def test_a_track_without_a_champion_is_told_which_have_one():
+    with pytest.raises(DriverError, match="champion: none comes with the package for 'train-000', only for track"):
+        find_shipped("champion", "train-000")
+
+
+@pytest.mark.parametrize("track", ["generalist", "../shipped/track-01", "", "track-01.zip"])
+def test_only_a_built_in_tracks_id_finds_a_champion(track):
+    assert shipped_path("champion", track) is None
+
+
+def test_without_files_there_is_no_driver(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped_models, "SHIPPED_FOLDER", tmp_path)
+    for name in ("champion", "generalist"):
+        with pytest.raises(DriverError, match=f"driver {name}: none comes with the package"):
+            find_shipped(name, "track-01")
