@@ -16,6 +16,7 @@ from hotlap.cli.evaluate import evaluate
 from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
 from hotlap.cli.play import play
+from hotlap.cli.process_group import is_follower
 from hotlap.cli.report import report
 from hotlap.cli.site import site
 from hotlap.cli.sweep import sweep_app
@@ -112,6 +113,8 @@ def _report_usage(error: Exception) -> int:
 
 
 def _report(message: str) -> int:
-    """Print one line on stderr and return the exit code."""
+    """Print one line on stderr and return the exit code; of several processes only the first prints it."""
+    if is_follower():
+        return exit_codes.COULD_NOT_RUN
     typer.echo("hotlap: " + " ".join(message.split()), err=True)
     return exit_codes.COULD_NOT_RUN
