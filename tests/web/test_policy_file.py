@@ -1,6 +1,5 @@
 """Policy files: the documented bytes hold the numbers that the kernel drives with."""
 
-
 import numpy as np
 import pytest
 

@@ -123,3 +123,14 @@ class NoNormalizer:
     def normalize_rewards(self, rewards: Tensor, out: Tensor) -> Tensor:
         """The rewards as they are."""
         return out.copy_(rewards)
+
+
+def share_reset(env: VecNormalize, before: Any, processes: Processes) -> Any:
+    """Redo the statistics after a reset with the observations of all processes; returns this one's, normalized.
+
+    The library has added only those of this process. `before` are its statistics of observations before the reset.
+    """
+    own = torch.from_numpy(env.get_original_obs())
+    before.update(processes.gather(own).flatten(0, 1).numpy())
+    env.obs_rms = before
+    return env.normalize_obs(own.numpy())

@@ -9,10 +9,10 @@ Several processes may train one policy, each with an equal part of the cars and 
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -22,14 +22,14 @@ from torch import Tensor
 
 from hotlap.training.algorithms.cuda_graph import beside, capture, preserve_generator
 from hotlap.training.algorithms.flat_adam import FlatAdam
+from hotlap.training.algorithms.minibatch_orders import draw_orders
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.moments import Moments
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.ppo_update import NUM_LOSSES, LossSettings, MinibatchLosses, PPOUpdate, Rollout
 from hotlap.training.algorithms.rollout_events import RolloutEvents
-from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
+from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer, share_reset
 from hotlap.training.algorithms.tensor_rollout import VALUE_ROWS, Actor, TensorRollout
-from hotlap.training.processes import Processes
 from hotlap.training.vec_envs.racer import RacerVecEnv
 from hotlap.training.vec_envs.tensor_cars import TensorCars
 
@@ -188,6 +188,16 @@ class TensorPPO(HotlapPPO):
         self._loaded_obs = None
         return _Graphs(*graphs, losses)
 
+    def _setup_learn(self, *args: Any, **kwargs: Any) -> Any:
+        env = self.env
+        if self.processes.is_alone or not isinstance(env, VecNormalize) or not env.norm_obs:
+            return super()._setup_learn(*args, **kwargs)
+        before: Any = deepcopy(env.obs_rms)
+        found, after = super()._setup_learn(*args, **kwargs), env.obs_rms
+        if after.count != before.count:  # type: ignore[attr-defined]
+            self._last_obs = share_reset(env, before, self.processes)
+        return found
+
     # --- rollout ---
 
     def _fill(self, parts: _Parts, on_step: Callable[[int], bool]) -> bool:
@@ -268,7 +278,9 @@ class TensorPPO(HotlapPPO):
             for order in parts.orders:
                 torch.randperm(num_rows, out=order, device=order.device)
         else:
-            for order, found in zip(parts.orders, self._draw_orders(parts.rollout), strict=True):
+            for order, found in zip(
+                parts.orders, draw_orders(parts.rollout, self.n_epochs, self.processes), strict=True
+            ):
                 order.copy_(found)
         self._graphs.update()  # type: ignore[union-attr]
 
@@ -281,7 +293,7 @@ class TensorPPO(HotlapPPO):
         if self._graphs is None:
             self._update_learning_rate(self.policy.optimizer)
             parts.adam.load_lr()
-            losses = parts.update.run(self._draw_orders(parts.rollout))
+            losses = parts.update.run(draw_orders(parts.rollout, self.n_epochs, self.processes))
         else:
             losses = self._graphs.losses
         parts.adam.store()
@@ -310,35 +322,9 @@ class TensorPPO(HotlapPPO):
             self.logger.record(f"train/{name}", float(figure))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
-    def _draw_orders(self, rollout: TensorRollout) -> Iterator[Tensor]:
-        if self.processes.is_alone:
-            return _orders(rollout, self.n_epochs)
-        return _own_orders(rollout, self.n_epochs, self.processes)
-
     def _variances(self, *values: Tensor) -> list[Tensor]:
         """The variance of each over all processes."""
         if self.processes.is_alone:
             return [each.var(correction=0) for each in values]
         own = torch.stack([torch.stack([each.mean(), each.var(correction=0)]) for each in values], 1)
         return list(Moments.of(own.cpu().double(), self.processes).variance)
-
-
-def _orders(rollout: TensorRollout, n_epochs: int) -> Iterator[Tensor]:
-    """Permutations of a rollout's rows: the minibatches that stable-baselines3's buffer would draw."""
-    num_steps, num_envs = rollout.rewards.shape
-    # The library's buffer counts environment by environment; our rows go step by step.
-    rows = np.arange(num_steps * num_envs).reshape(num_steps, num_envs).T.ravel()
-    for _ in range(n_epochs):
-        yield torch.from_numpy(rows[np.random.permutation(len(rows))])  # noqa: NPY002 (as the library)
-
-
-def _own_orders(rollout: TensorRollout, n_epochs: int, processes: Processes) -> Iterator[Tensor]:
-    """Permutations of the rows of this process, which has others than its peers.
-
-    The library's generator stays the same in all of them, so a checkpoint holds one state for all.
-    """
-    num_rows = rollout.rewards.numel()
-    for _ in range(n_epochs):
-        seed = int(np.random.randint(2**31))  # noqa: NPY002 (as the library)
-        order = np.random.default_rng((seed, processes.rank)).permutation(num_rows)
-        yield torch.from_numpy(order).to(rollout.rewards.device)

@@ -22,10 +22,8 @@ def join_cars(snapshot: Snapshot, processes: Processes) -> Snapshot:
     """The state of all processes; everything but the cars is the same in each of them."""
     if processes.is_alone:
         return snapshot
-    digest = tensors_digest(snapshot.groups[POLICY_GROUP])
-    if len(set(processes.gather_bytes(digest.encode()))) > 1:
-        raise TrainingError("the processes of this run have different weights. Are all machines of the same kind?")
     columns = _per_car(snapshot.groups)
+    _refuse_different(snapshot.groups, processes)
     # In one message: a gather for each of dozens of small arrays would take longer.
     parts = processes.gather_bytes(b"".join(columns[key].tobytes() for key in columns))
     joined: dict[tuple[str, str], NDArray[Any]] = {}
@@ -48,6 +46,14 @@ def take_cars(snapshot: Snapshot, processes: Processes) -> Snapshot:
             raise StateError(f"state: its {len(column)} cars cannot be divided over {processes.size} processes.")
         own[key] = column[num_cars * processes.rank : num_cars * (processes.rank + 1)]
     return Snapshot(snapshot.plain, _replaced(snapshot.groups, own))
+
+
+def _refuse_different(groups: _Groups, processes: Processes) -> None:
+    """Refuse processes whose weights or normalizers have come apart."""
+    moments = {name: array for name, array in groups.get(NORMALIZER_GROUP, {}).items() if name != "returns"}
+    digests = [tensors_digest(part) for part in (groups[POLICY_GROUP], moments)]
+    if len(set(processes.gather_bytes("".join(digests).encode()))) > 1:
+        raise TrainingError("the processes of this run have different weights. Are all machines of the same kind?")
 
 
 def _per_car(groups: _Groups) -> dict[tuple[str, str], NDArray[Any]]:

@@ -90,8 +90,10 @@ class RunState:
             self.started_s = float(bookkeeping["started_s"])
             if self._envs.restore(envs):
                 self._racer_metrics.set_state(bookkeeping["racer_metrics"])
-            else:
+            elif processes.is_alone:
                 self._restart_episodes(snapshot.step)
+            else:
+                raise StateError("state: its cars do not fit this run. Resume it in one process.")
             restore_generators(self._learner, snapshot)
             num_before = int(bookkeeping.get("num_processes", 1))
         except (StateError, KeyError) as error:
@@ -119,7 +121,7 @@ class RunState:
     def _restart_episodes(self, step: int) -> None:
         """Reset all environments, with other seeds than at the start of the run."""
         env: Any = self._learner.env
-        env.seed(self._config.seed + step + self._learner.processes.rank * env.num_envs)
+        env.seed(self._config.seed + step)
         self._learner._last_obs = env.reset()
         self._learner._last_episode_starts = np.ones(env.num_envs, np.bool_)
         normalizer = self._learner.get_vec_normalize_env()
