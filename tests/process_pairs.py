@@ -21,9 +21,9 @@ def free_port() -> int:
 
 
 class ProcessPair:
-    """The same command as two processes, ranks 0 and 1."""
+    """The same command as several processes, with ranks from 0; `local_size` of them say they are on one machine."""
 
-    def __init__(self, arguments: Sequence[object], size: int = 2) -> None:
+    def __init__(self, arguments: Sequence[object], size: int = 2, local_size: int | None = None) -> None:
         port = str(free_port())
         self.processes = [
             subprocess.Popen(
@@ -36,7 +36,7 @@ class ProcessPair:
                     "RANK": str(rank),
                     "LOCAL_RANK": str(rank),
                     "WORLD_SIZE": str(size),
-                    "LOCAL_WORLD_SIZE": str(size),
+                    "LOCAL_WORLD_SIZE": str(local_size or size),
                     "MASTER_ADDR": "127.0.0.1",
                     "MASTER_PORT": port,
                 },
@@ -65,6 +65,6 @@ class ProcessPair:
         self.processes[rank].send_signal(number)
 
 
-def run_pair(arguments: Sequence[object], size: int = 2) -> list[tuple[int, str, str]]:
+def run_pair(arguments: Sequence[object], size: int = 2, local_size: int | None = None) -> list[tuple[int, str, str]]:
     """Run a command as several processes to their ends."""
-    return ProcessPair(arguments, size).end()
+    return ProcessPair(arguments, size, local_size).end()

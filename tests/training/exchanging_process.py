@@ -11,10 +11,14 @@ def main() -> None:
     own = torch.tensor([float(rank), 10.0 + rank])
     assert processes.gather(own).tolist() == [[float(each), 10.0 + each] for each in range(size)]
 
-    # In float32 the order of these sums matters: from the left, 1 is lost.
-    values = torch.tensor([1e8, 1.0, -1e8][rank : rank + 1])
+    # In float32 the order of these sums matters: in the order of ranks, the 1 is lost.
+    values = torch.tensor([1.0, 1e8, -1e8][rank : rank + 1])
     processes.average(values)
     assert values.item() == 0.0
+
+    # Larger than the buffers of the sockets.
+    large = torch.full((1 << 20,), float(rank))
+    assert [part.unique().tolist() for part in processes.gather(large)] == [[float(each)] for each in range(size)]
 
     begun = processes.begin_gather(torch.tensor(rank))
     assert processes.gather_bytes(b"x" * rank) == [b"x" * each for each in range(size)]

@@ -1,11 +1,12 @@
 """The processes that train one run together: which of them this is, and what they tell each other.
 
-`torchrun` starts them and sets the environment variables read here. Tensors in main memory travel by gloo, those on
-GPUs by NCCL. Sums over processes are taken in the order of ranks, so every process has the same bits, and so has every
-run.
+`torchrun` starts them and sets the environment variables read here. They join by gloo. Tensors in main memory travel by
+sockets on one machine and by gloo between machines, those on GPUs by NCCL. Sums over processes are taken in the order
+of ranks, so every process has the same bits, and so has every run.
 """
 
 import os
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hotlap.errors import ConfigError, ProcessLostError, TrainingError, one_line
+from hotlap.training.peer_sockets import PeerSockets
 
 if TYPE_CHECKING:  # slow to import, and commands that find nothing to do need only `ALONE`
     from torch import Tensor
@@ -60,10 +62,11 @@ class Processes:
     ProcessLostError.
     """
 
-    def __init__(self, place: Place | None = None, store: Any = None) -> None:
+    def __init__(self, place: Place | None = None, store: Any = None, sockets: PeerSockets | None = None) -> None:
         place = place or Place()
         self.rank, self.size, self._local_size = place.rank, place.size, place.local_size
-        self._store = store
+        self._store, self._sockets = store, sockets
+        self._finish_pending: Callable[[], None] = _nothing
         self._gpu_group: Any = None
 
     @property
@@ -110,27 +113,41 @@ class Processes:
             return lambda: tensor[None]
         found = tensor.new_empty(self.size, *tensor.shape)
         with _lost_processes():
-            works = self._exchange(tensor.contiguous(), list(found.unbind(0)))
+            self._finish_pending()  # messages arrive in the order in which they were sent
+            finish = self._exchange(tensor.contiguous(), list(found.unbind(0)))
+
+        def finish_once() -> None:
+            if self._finish_pending is finish_once:
+                self._finish_pending = _nothing
+                finish()
 
         def wait() -> "Tensor":
             with _lost_processes():
-                for work in works:
-                    work.wait()
+                finish_once()
             return found
 
+        self._finish_pending = finish_once
         return wait
 
-    def _exchange(self, own: "Tensor", parts: "list[Tensor]") -> list[Any]:
+    def _exchange(self, own: "Tensor", parts: "list[Tensor]") -> Callable[[], None]:
         import torch.distributed as dist
 
         if own.device.type == "cuda":
             dist.all_gather(parts, own, group=self._gpu_group)
-            return []
-        # Not gloo's `all_gather`: its own threads make it three times as slow for the small tensors of a step.
+            return _nothing
         parts[self.rank].copy_(own)
+        if self._sockets is not None:
+            return self._sockets.begin_exchange(_bytes_of(own), [_bytes_of(part) for part in parts])
+        # Not gloo's `all_gather`, which is three times as slow for the small tensors of a step.
         others = [rank for rank in range(self.size) if rank != self.rank]
         sent = [dist.isend(own, rank) for rank in others]
-        return [*(dist.irecv(parts[rank], rank) for rank in others), *sent]
+        works = [*(dist.irecv(parts[rank], rank) for rank in others), *sent]
+
+        def finish() -> None:
+            for work in works:
+                work.wait()  # type: ignore[union-attr]
+
+        return finish
 
     def average(self, tensor: "Tensor") -> None:
         """Replace a tensor by its mean over the processes."""
@@ -192,15 +209,26 @@ class Processes:
         if not self.is_alone:
             import torch.distributed as dist
 
+            if self._sockets is not None:
+                self._sockets.close()
             with suppress(RuntimeError):
                 dist.destroy_process_group()
+
+
+def _nothing() -> None:
+    """Nothing to wait for."""
+
+
+def _bytes_of(tensor: "Tensor") -> memoryview:
+    array: Any = tensor.reshape(-1).numpy()
+    return memoryview(array).cast("B")
 
 
 @contextmanager
 def _lost_processes() -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         raise ProcessLostError(f"another process of this run has ended ({one_line(error)})") from None
 
 
@@ -219,9 +247,11 @@ def join_processes(variables: Mapping[str, str] | None = None) -> Processes:
     try:
         store, rank, size = next(rendezvous("env://", place.rank, place.size))
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
-    except (RuntimeError, ValueError) as error:
+        is_one_machine = place.local_size == size and hasattr(socket, "AF_UNIX")
+        sockets = PeerSockets(rank, size, store) if is_one_machine else None
+    except (RuntimeError, ValueError, OSError) as error:
         raise TrainingError(f"process {place.rank} cannot reach the others: {one_line(error)}.") from None
-    return Processes(place, store)
+    return Processes(place, store, sockets)
 
 
 def _choose_gpu(local_rank: int) -> None:
