@@ -1,6 +1,7 @@
 """Measures one training over several processes of this machine: python benchmarks/processes.py speed|learning.
 
-speed     decisions/s of one process on one core, one process on all cores, and several processes, in turns
+speed     decisions/s of one process on one core and on all cores, and of several processes that divide its cars or have
+          as many cars each, in turns
 learning  the same recipe in one process and in several, over seeds: do they learn alike?
 """
 
@@ -42,19 +43,26 @@ def train(place: Path, options: Sequence[str], num_processes: int, core: int | N
 
 def measure_speed(place: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Decisions per second of training, in turns: other load meets all of them."""
-    kinds = {"one core": (1, 0), "one process": (1, None), "several": (options.processes, None)}
-    arguments = ["--recipe", str(write_recipe(place, options.recipe)), "--steps", str(options.steps)]
+    several = options.processes
+    # Processes, the core that they are bound to, and how many times the recipe's cars and minibatch they have.
+    kinds: dict[str, tuple[int, int | None, int]] = {
+        "one core": (1, 0, 1),
+        "one process": (1, None, 1),
+        "divided": (several, None, 1),
+        "as many each": (several, None, several),
+    }
     speeds: dict[str, list[float]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
-        for kind, (num_processes, core) in kinds.items():
-            found = train(place, arguments, num_processes, core)
+        for kind, (num_processes, core, times) in kinds.items():
+            recipe = write_recipe(place, options.recipe, times)
+            found = train(place, ["--recipe", str(recipe), "--steps", str(options.steps)], num_processes, core)
             speeds[kind].append(options.steps / found["training_time_seconds"])
-    several = speeds["several"]
-    return {
-        "decisions_per_s": speeds,
-        "times_one_core": median(one / other for one, other in zip(several, speeds["one core"], strict=True)),
-        "times_one_process": median(one / other for one, other in zip(several, speeds["one process"], strict=True)),
+    ratios = {
+        f"{kind} / {base}": median(one / other for one, other in zip(speeds[kind], speeds[base], strict=True))
+        for kind in ("divided", "as many each")
+        for base in ("one core", "one process")
     }
+    return {"decisions_per_s": speeds, "ratios": ratios}
 
 
 def measure_learning(place: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -72,9 +80,11 @@ def measure_learning(place: Path, options: argparse.Namespace) -> dict[str, Any]
     return found
 
 
-def write_recipe(place: Path, recipe: Path) -> Path:
-    """The recipe without evaluations and checkpoints during training."""
+def write_recipe(place: Path, recipe: Path, times: int = 1) -> Path:
+    """The recipe with `times` as many cars and as large minibatches, and no evaluations and checkpoints in training."""
     data = dict(read_mapping(recipe))
+    data["num_envs"] *= times
+    data["ppo"] = {**data["ppo"], "batch_size": data["ppo"]["batch_size"] * times}
     data["checkpoint"] = {"interval": 0}
     data["evaluation"] = {"interval": 0, "final_episodes": 1}
     path = place / "recipe.toml"
