@@ -68,8 +68,17 @@ def test_the_content_is_flushed_before_the_rename_and_the_folder_after_it(path, 
         ("nowhere/file", r"nowhere.*cannot be written \(No such file or directory\)"),
         (".", "this is a folder"),
         ("fi\0le", r"cannot be written \(.*embedded null"),
+        ("x" * 300, r"cannot be written \(File name too long\)"),
     ],
 )
 def test_a_path_that_cannot_be_a_file_is_refused(tmp_path, name, words):
     with pytest.raises(OutputFileError, match=words):
         write_atomically(tmp_path / name, b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_or_device_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputFileError, match=r"pipe: cannot be written, this is a device or a pipe\. Name a regular"):
+        write_atomically(tmp_path / "pipe", b"")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

@@ -16,6 +16,7 @@ import pytest
 from hotlap.config import camel_case
 from hotlap.drivers.casual import CasualHabits
 from hotlap.envs.settings import RacerSettings
+from hotlap.training.recipe import resolve_config
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -47,6 +48,19 @@ def run(command: list[str], folder: Path, **environ: str) -> subprocess.Complete
 def test_the_short_commands_of_the_readme_run(tmp_path, command):
     arguments = shlex.split(command)[1:]
     run([sys.executable, "-m", "hotlap", *arguments], tmp_path)
+
+
+def test_the_readme_activates_the_environment_before_its_commands():
+    """`make` installs into .venv, so that `hotlap` and `tensorboard` are not found without it."""
+    lines = "\n".join(blocks(ROOT / "README.md", "(?:sh|console)")).splitlines()
+    activation = lines.index("source .venv/bin/activate")
+    programs = [line.removeprefix("$ ").partition(" ")[0] for line in lines]
+    assert min(programs.index("tensorboard"), programs.index("hotlap")) > activation
+
+
+def test_the_documented_extension_of_a_run_is_longer_than_the_recipe():
+    [steps] = re.findall(r"^hotlap resume \S+ --steps (\d+)", (DOCS / "training.md").read_text("utf-8"), re.MULTILINE)
+    assert int(steps) > resolve_config(None, {}).steps
 
 
 @pytest.fixture

@@ -134,19 +134,20 @@ def _reset(
     return 0
 
 
-def _observe(tracks, num_tracks, portals, num_portals, cars, num_cars, states, obs):
-    heads, gates, car = carray(tracks, (num_tracks,)), carray(portals, (num_portals,)), carray(cars, (1,))
-    me, seen = carray(states, (num_cars,)), carray(obs, (num_cars, NUM_OBSERVATIONS))
+def _observe(tracks, num_tracks, nodes, num_nodes, portals, num_portals, cars, num_cars, states, obs, num_observations):
+    ribbons = (carray(tracks, (num_tracks,)), carray(nodes, (num_nodes,)), carray(portals, (num_portals,)))
+    car, me, seen = carray(cars, (1,)), carray(states, (num_cars,)), carray(obs, (num_cars, num_observations))
     for i in range(num_cars):
-        observe(me[i], heads, gates, car, seen[i])
+        observe(me[i], ribbons, car, seen[i])
     return 0
 
 
 def _decide(
-    shape, layers, num_layers, numbers, num_numbers, num_cars, obs, history, num_history, work, num_work, actions
-):
+    shape, layers, num_layers, numbers, num_numbers, num_cars, obs, num_observations,
+    history, num_history, work, num_work, actions,
+):  # fmt: skip
     policy = PackedPolicy(carray(shape, (1,)), carray(layers, (num_layers,)), carray(numbers, (num_numbers,)))
-    seen, past = carray(obs, (num_cars, NUM_OBSERVATIONS)), carray(history, (num_cars, num_history))
+    seen, past = carray(obs, (num_cars, num_observations)), carray(history, (num_cars, num_history))
     room, wanted = carray(work, (num_work,)), carray(actions, (num_cars, NUM_ACTIONS))
     for i in range(num_cars):
         decide(policy, seen[i], past[i], room, wanted[i])
@@ -162,12 +163,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "step": (_step, {"actions": _float_array, "autoreset": _int, "repeat": _int, **_SETTING, **_BATCH}),
     "observe": (
         _observe,
-        _pick(_SETTING, "tracks", "num_tracks", "portals", "num_portals", "cars")
-        | _pick(_BATCH, "num_cars", "states", "obs"),
+        {name: kind for name, kind in _SETTING.items() if name != "rules"}
+        | _pick(_BATCH, "num_cars", "states", "obs")
+        | {"num_observations": _int},
     ),
     "decide": (
         _decide,
-        _POLICY | _pick(_BATCH, "num_cars", "obs") | _MEMORY | {"actions": _float_array},
+        _POLICY | _pick(_BATCH, "num_cars", "obs") | {"num_observations": _int} | _MEMORY | {"actions": _float_array},
     ),
 }
 

@@ -23,8 +23,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A draft to write into; it replaces `path` when the block succeeds and is deleted when it raises."""
-    if not path.name or path.is_dir():
-        raise OutputFileError(f"{path}: cannot be written, this is a folder. Name a file in it.")
+    refuse_unreplaceable(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         with _opened(draft) as file:
@@ -40,6 +39,21 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError, ValueError):
             draft.unlink(missing_ok=True)
     _flush_folder(path.parent)
+
+
+def refuse_unreplaceable(path: Path) -> None:
+    """Refuse a path that a new file must not or cannot replace: a folder, a device, a pipe, or an impossible name."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        reason = getattr(error, "strerror", None) or error
+        raise OutputFileError(f"{path!s:.200}: cannot be written ({reason}). Choose another path.") from None
+    if stat.S_ISDIR(mode):
+        raise OutputFileError(f"{path}: cannot be written, this is a folder. Name a file in it.")
+    if not stat.S_ISREG(mode):
+        raise OutputFileError(f"{path}: cannot be written, this is a device or a pipe. Name a regular file.")
 
 
 def open_plain(path: Path, flags: int) -> int:

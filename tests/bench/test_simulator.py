@@ -20,7 +20,12 @@ def test_rates_and_times_are_consistent():
     assert speed.single_env_steps_per_sec == pytest.approx(1e6 / speed.step_usec)
     assert speed.reset_usec > 0.0
     assert (speed.num_envs, speed.threads, speed.device, speed.track) == (8, 1, "cpu", "track-01")
-    assert measure_sim(2, None, "cpu", "track-01", 0.1).threads == default_threads()
+    assert measure_sim(2, None, "cpu", "track-01", 0.1).threads == min(default_threads(), MAX_THREADS)
+
+
+def test_the_default_number_of_threads_is_one_that_numba_allows(monkeypatch):
+    monkeypatch.setattr("hotlap.bench.simulator.MAX_THREADS", 1)  # as with NUMBA_NUM_THREADS=1
+    assert measure_sim(2, None, "cpu", "track-01", 0.1).threads == 1
 
 
 @pytest.mark.parametrize(

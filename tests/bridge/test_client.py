@@ -112,7 +112,7 @@ def test_an_unused_port_or_a_bad_url_is_an_error():
         url = f"ws://127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(BridgeConnectionError, match=r"no bridge there .* Start one with `hotlap bridge`\."):
         BridgeClient(url)
-    for url in ("127.0.0.1:9876", "http://127.0.0.1:9876", "ws://", "ws://127.0.0.1:port", "wss//x"):
+    for url in ("", "127.0.0.1:9876", "http://127.0.0.1:9876", "ws://", "ws://127.0.0.1:port", "wss//x"):
         with pytest.raises(BridgeConnectionError, match="not a WebSocket address"):
             BridgeClient(url)
 

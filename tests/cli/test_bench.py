@@ -1,9 +1,12 @@
 """`hotlap bench`: its output and errors."""
 
 import re
+import warnings
 from unittest.mock import Mock
 
 import pytest
+
+from hotlap.errors import ConfigError
 
 
 def test_sim(hotlap):
@@ -30,6 +33,16 @@ def test_train(hotlap):
     ours, stock = hotlap("bench", "train", "--num-envs", 4, "--rollouts", 1).out.splitlines()
     assert re.match(r"4 cars: [\d,]+ decisions/s, learning included", ours)
     assert re.fullmatch(r"stable-baselines3's PPO: [\d,]+ decisions/s; ours is [\d.]+ times as fast", stock)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_librarys_warning_is_one_line(hotlap, monkeypatch):
+    def warn(*_):
+        warnings.warn("first line\nsecond line", stacklevel=2)
+        raise ConfigError("stop here")
+
+    monkeypatch.setattr("hotlap.bench.training.measure_training", warn)
+    assert hotlap("bench", "train").err.splitlines() == ["hotlap: first line second line", "hotlap: stop here"]
 
 
 def test_peers(hotlap, monkeypatch):

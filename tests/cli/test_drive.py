@@ -1,6 +1,8 @@
 """`hotlap drive`: laps, a picture, and exit codes."""
 
 import re
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -38,8 +40,16 @@ def test_a_lap_and_its_picture(hotlap, tmp_path):
     assert re.match(r"lap 1  standing  4.* clean(?s:.*)km/h", answer.out)
 
 
+def test_a_model_drives_its_own_track_unless_another_is_named(hotlap, monkeypatch):
+    # A stand-in for a model trained on track-02: `drive` and `evaluate` must choose the same track.
+    monkeypatch.setattr("hotlap.cli.drive.find_driver_model", lambda name: SimpleNamespace(card=Mock(track="track-02")))
+    monkeypatch.setattr(driver_module, "make_driver", lambda *_: Statue())
+    assert hotlap("drive", "model.zip", "--json").figures["track"] == "track-02"
+    assert hotlap("drive", "model.zip", "--track", "track-03", "--json").figures["track"] == "track-03"
+
+
 def test_a_stuck_car_gives_exit_code_1(hotlap, monkeypatch):
-    monkeypatch.setattr(driver_module, "make_driver", lambda name: Statue())
+    monkeypatch.setattr(driver_module, "make_driver", lambda *_: Statue())
     as_text, as_json = hotlap("drive", "--laps", 2), hotlap("drive", "--laps", 2, "--json")
     assert "stuck after 0 of 2 laps" in as_text.out
     assert (as_text.code, as_json.code, as_json.figures["laps"]) == (1, 1, [])
@@ -52,7 +62,7 @@ def test_bad_input_is_refused_in_one_line_before_driving(refused, tmp_path, monk
     assert "'--laps'" in refused("drive", "--laps", 0)
     assert "'--laps'" in refused("drive", "--laps", 1001)
     assert "'--seed'" in refused("drive", "--seed", "x")
-    monkeypatch.setattr(driver_module, "make_driver", lambda name: pytest.fail("a driver was made"))
+    monkeypatch.setattr(driver_module, "make_driver", lambda *_: pytest.fail("a driver was made"))
     assert "is a folder. Name a file" in refused("drive", "--png", tmp_path)
     (tmp_path / "file").write_text("")
     assert "cannot be made" in refused("drive", "--png", tmp_path / "file" / "a.png")

@@ -29,7 +29,7 @@ def test_json_is_the_only_line_of_stdout():
 
 def test_the_text_output(hotlap):
     answer = hotlap("evaluate", "casual", "--episodes", 1)
-    assert "casual on track-01, 1 episodes from line" in answer.out
+    assert "casual on track-01, 1 episode from line" in answer.out
     assert "completed      100 %" in answer.out
     assert "standing lap   mean 4" in answer.out
     assert "Traceback" not in answer.err

@@ -186,6 +186,11 @@ def test_bad_imports_are_refused_in_one_line(refused, plain, tmp_path, arguments
     assert not (tmp_path / "ours.zip").exists()
 
 
+@pytest.mark.parametrize("name", ["", "nowhere.zip", "x" * 300])
+def test_a_missing_import_is_refused_in_one_line(refused, name):
+    assert "no such file. Check the path" in refused("import", name, "--trust-pickle")
+
+
 def test_importing_a_model_of_ours_is_refused(refused, at_runs):
     path = next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip"))
     assert "is a model of Hotlap already" in refused("import", path, "--trust-pickle")

@@ -1,14 +1,19 @@
 """The `hotlap` command: subcommands, help and exit codes."""
 
+import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+import typer
 
 import hotlap as package
+from hotlap.cli import exit_codes
 from hotlap.cli import main as main_module
 from hotlap.cli.main import app
 
@@ -36,6 +41,18 @@ def test_every_command_has_help_with_an_example(hotlap, command):
         assert f"Example: hotlap {' '.join(command)}" in re.sub(r"\s+", " ", answer.out)
 
 
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] != "import"])
+def test_the_example_in_the_help_has_known_options_and_nothing_but_the_command(command):
+    parser = typer.main.get_command(app)
+    for name in command:
+        parent, parser = parser, parser.commands[name]
+    assert parent.commands
+    [example] = re.findall(r"^Example: hotlap (.*)$", inspect.cleandoc(parser.callback.__doc__), re.MULTILINE)
+    words = shlex.split(example.partition(" && ")[0])
+    assert words[: len(command)] == list(command)
+    assert parser.make_context("hotlap", words[len(command) :], resilient_parsing=False)
+
+
 @pytest.mark.parametrize("command", [(), *GROUPS])
 def test_a_bare_command_shows_its_help(hotlap, command):
     answer = hotlap(*command)
@@ -59,6 +76,8 @@ def test_bad_usage_is_one_line_that_names_the_help(refused):
     [
         (KeyboardInterrupt(), 130, ""),
         (MemoryError(), 2, "out of memory"),
+        (OSError(28, "No space left on device"), 2, "hotlap: output: No space left on device. Check the path"),
+        (PermissionError(13, "Permission denied", "x/y"), 2, "hotlap: x/y: Permission denied. Check the path"),
         (package.HotlapError("first line\n  second line"), 2, "hotlap: first line second line"),
     ],
 )
@@ -89,6 +108,18 @@ def test_ctrl_c_ends_with_130_and_no_traceback():
     assert "Traceback" not in answer.stderr
 
 
+def test_ctrl_c_during_the_imports_ends_with_130_and_no_traceback():
+    code = (
+        "import sys; from importlib.abc import MetaPathFinder\n"
+        "class Interrupted(MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted()); from hotlap.__main__ import main; main()"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (exit_codes.INTERRUPTED, "", "")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes behave differently on Windows")
 def test_a_closed_pipe_is_not_an_error():
     command = [sys.executable, "-m", "hotlap", "tracks", "list", "--json"]
@@ -96,3 +127,24 @@ def test_a_closed_pipe_is_not_an_error():
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "redirection", "code"),
+    [("tracks list", ">/dev/full", 2), ("tracks list", ">&-", 0), ("tracks show nowhere", "2>/dev/full", 2)],
+)
+def test_full_and_closed_streams_give_an_exit_code_and_no_traceback(arguments, redirection, code):
+    command = f"'{sys.executable}' -m hotlap {arguments} {redirection}"
+    answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=50)
+    assert answer.returncode == code
+    assert len(answer.stderr.splitlines()) == (redirection == ">/dev/full")
+
+
+def test_a_terminal_without_unicode_shows_question_marks():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    code = "from hotlap.cli import main; main.app = lambda **_: print('5 \\u00b5s'); main.main()"
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, timeout=50)
+    assert (answer.returncode, answer.stderr) == (0, b"")
+    assert answer.stdout.split() in ([b"5", b"?s"], [b"5", b"\xc2\xb5s"])  # systems without a C locale keep UTF-8

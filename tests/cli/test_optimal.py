@@ -37,7 +37,7 @@ def solver(monkeypatch, known):
 
 
 def test_a_known_lap_is_shown_and_driven(hotlap, monkeypatch, solver, followed, known):
-    monkeypatch.setattr(drivers, "make_driver", lambda name: optimal.OptimalDriver(*followed))
+    monkeypatch.setattr(drivers, "make_driver", lambda *_: optimal.OptimalDriver(*followed))
     answer = hotlap("optimal", "track-01", "--json")
     figures = answer.figures
     assert set(figures) >= FIGURES

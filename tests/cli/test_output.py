@@ -44,6 +44,12 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
         writable(tmp_path)
     with pytest.raises(OutputFileError, match="cannot be made"):
         writable(tmp_path / "a" / "b.png")
+    with pytest.raises(OutputFileError, match=r"cannot be written \(File name too long\)"):
+        writable(tmp_path / ("x" * 300))
+    with pytest.raises(OutputFileError, match="embedded null"):
+        writable(tmp_path / "a\0" / "b.png")
+    with pytest.raises(OutputFileError, match="this is a device or a pipe"):
+        writable(Path(os.devnull))
     monkeypatch.setattr(os, "access", lambda path, mode: not (mode & os.W_OK and Path(path) == tmp_path))
     with pytest.raises(OutputFileError, match="no permission to write"):
         writable(tmp_path / "a.png")

@@ -30,7 +30,7 @@ def coarse_pictures(monkeypatch):
 
 
 # A driver that never moves.
-STATUE = Mock(act=lambda obs: np.zeros((1, 3), np.float32))
+STATUE = Mock(observation="rays", act=lambda obs: np.zeros((1, 3), np.float32))
 STATUE.name = "statue"
 
 
@@ -79,14 +79,14 @@ def test_unknown_optimum_or_unwritable_folder_is_an_error_before_driving(refused
     monkeypatch.setattr(optimal_reference, "find_reference", lambda track: None)
     unknown = refused("report", "casual", "--track", "track-02", "--out", tmp_path)
     assert "`hotlap optimal track-02` solves it" in unknown
-    monkeypatch.setattr(driver_module, "make_driver", lambda name: pytest.fail("a driver was made"))
+    monkeypatch.setattr(driver_module, "make_driver", lambda *_: pytest.fail("a driver was made"))
     (tmp_path / "file").write_text("")
     assert "cannot be made" in refused("report", "casual", "--out", tmp_path / "file" / "deeper")
 
 
 @pytest.mark.usefixtures("reference")
 def test_driver_without_a_flying_lap_exits_with_1(hotlap, monkeypatch, tmp_path):
-    monkeypatch.setattr(driver_module, "make_driver", lambda name: STATUE)
+    monkeypatch.setattr(driver_module, "make_driver", lambda *_: STATUE)
     answer = hotlap("report", "casual", "--out", tmp_path)
     assert answer.code == 1
     assert "0 of 3 laps" in answer.err
@@ -112,7 +112,7 @@ EVALUATION = {"completion_rate": 1.0, "clean_lap_rate": 0.9, "median_lap_time_se
 @pytest.fixture
 def driven(monkeypatch, reference):
     """Every run's model drives the known laps; the baselines are known."""
-    monkeypatch.setattr(model_laps, "make_driver", lambda name: STATUE)
+    monkeypatch.setattr(model_laps, "make_driver", lambda *_: STATUE)
     monkeypatch.setattr(model_laps, "record_laps", lambda *_, **__: known_trace())
     monkeypatch.setattr(model_laps, "measure_baselines", lambda *_, **__: Baselines(40.0, reference.lap_time_s))
 
@@ -148,7 +148,7 @@ def test_report_on_several_runs_as_text(hotlap, tmp_path):
 
 
 def test_run_on_another_environment_is_not_driven(hotlap, monkeypatch, tmp_path):
-    monkeypatch.setattr(model_laps, "make_driver", lambda name: pytest.fail("it drove"))
+    monkeypatch.setattr(model_laps, "make_driver", lambda *_: pytest.fail("it drove"))
     run = write_run(tmp_path / "lander", env=LUNAR, logged=points_of(LANDER_CURVES)).path
     answer = hotlap("report", run)
     assert answer.code == 0, answer.err

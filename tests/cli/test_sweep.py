@@ -75,6 +75,8 @@ def test_bad_input_is_one_line_and_leaves_no_folder(place, refused):
     assert "no sweep there" in refused("sweep", "status", "../nothing")
     write_file(place / "good.toml")
     assert "not a name for a sweep" in refused("sweep", "good.toml", "--name", "a b")
+    assert "'' is not a name for a sweep" in refused("sweep", "good.toml", "--name", "")
+    assert "'': no sweep there" in refused("sweep", "resume", "")
     pytest.importorskip("ray")
     assert "cannot connect" in refused("sweep", "good.toml", "--ray", "127.0.0.1:9")
     names = {path.name for path in (place / "results").glob("sweeps/*")}

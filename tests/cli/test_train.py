@@ -232,6 +232,8 @@ def test_continue_resumes_an_unfinished_run_and_keeps_a_finished_one(hotlap, une
         (["--seed", "-1"], "seed must be from 0"),
         (["--checkpoint-interval", "-1"], "interval must be 0 or more"),
         (["--device", "tpu"], "--device must be cpu, cuda or auto, got 'tpu'"),
+        (["--run-name", ""], "'' is not a valid name for a run"),
+        (["--overwrite", "--continue"], "--overwrite and --continue: one deletes an existing run"),
         (["--run-name", ".."], "is not a valid name for a run"),
         (["--run-name", "file/run"], "file/run: cannot hold a run (Not a directory)"),
         (["--run-name", "./file"], "file: is a file; a run needs a folder"),

@@ -147,6 +147,16 @@ def test_progress_adds_up_to_the_distance_driven():
     assert total == pytest.approx(1.0 + obs[12], abs=1e-3)
 
 
+def test_progress_may_be_counted_in_metres():
+    laps, metres = (hotlap.RacerEnv(config={"episode": {"progressLength": length}}) for length in (0.0, 500.0))
+    for env in (laps, metres):
+        env.reset(seed=0)
+    for _ in range(60):
+        (*_, one), (*_, other) = (env.step(np.array([0.0, 1.0, 0.0], np.float32)) for env in (laps, metres))
+    assert one["progress"] > 0.0
+    assert other["progress"] == pytest.approx(one["progress"] * laps.fleet.tracks[0].nodes.length_m / 500.0, rel=1e-5)
+
+
 # --- laps and episodes ---
 
 

@@ -9,7 +9,7 @@ import pytest
 from hotlap.config import camel_case
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardWeights, start_code
 from hotlap.errors import ConfigError
-from hotlap.sim.rewards import START_ON_LINE, START_RANDOM
+from hotlap.sim.rewards import START_ANYWHERE, START_ON_LINE, START_RANDOM
 
 # Written out here instead of imported: a changed default breaks trained models.
 DEFAULTS = {
@@ -74,6 +74,7 @@ def test_every_key_refuses_invalid_values(part, key, value):
         ({"episode": {"numGates": 101}}, "numGates must be from 3"),
         ({"episode": {"start": "pit"}}, "start must be one of 'line', 'random'"),
         ({"weights": {"stillnessSpeedThreshold": -1.0}}, "stillnessSpeedThreshold must be zero or more"),
+        ({"episode": {"progressLength": -1.0}}, "progressLength must be from 0 to"),
         ({"weights": {"wallPenalty": -1e7}}, "wallPenalty must be at most"),
     ],
 )
@@ -84,16 +85,17 @@ def test_the_error_names_the_key(data, words):
 
 def test_the_record_of_the_simulator_has_every_value():
     weights = RewardWeights(1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5)
-    record = RacerSettings(weights, EpisodeRules(11, 12, "random", 13)).rules()
+    record = RacerSettings(weights, EpisodeRules(11, 12, "random", 13, 14.5)).rules()
     assert record.shape == (1,)
     assert [float(value) for value in record[0].item()] == [
-        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 11, 12, 13, START_RANDOM
+        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 11, 12, 13, START_RANDOM
     ]  # fmt: skip
     assert record.dtype["progress"] == np.float32
 
 
 def test_start_codes():
     assert (start_code("line"), start_code("random")) == (START_ON_LINE, START_RANDOM)
+    assert start_code("anywhere") == START_ANYWHERE
     for start in ("LINE", "", None, 1, ["line"]):
-        with pytest.raises(ConfigError, match="start must be 'line' or 'random'"):
+        with pytest.raises(ConfigError, match="start must be 'line', 'random' or 'anywhere'"):
             start_code(start)

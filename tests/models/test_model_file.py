@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUT, action_space
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS, action_space
 from hotlap.errors import ArchiveError, ConfigError, InputFileError, ModelError
 from hotlap.models.archive import Archive, read_archive, tensors_digest, write_archive
 from hotlap.models.model_file import (
@@ -40,7 +40,9 @@ CARD = ModelCard(
     observation_space=space_data(spaces.Box(-np.inf, np.inf, (4,))),
     action_space=space_data(spaces.Discrete(2)),
 )
-RACER_CARD = replace(CARD, environment=RACER_ID, physics=PHYSICS_VERSION, observation_layout=OBSERVATION_LAYOUT)
+RACER_CARD = replace(
+    CARD, environment=RACER_ID, physics=PHYSICS_VERSION, observation_layout=OBSERVATION_LAYOUTS["rays"]
+)
 
 
 def forge(source: Path, target: Path, groups=None, **card) -> Path:
@@ -75,7 +77,7 @@ def test_the_card_of_a_racer_holds_its_settings(racer):
     card = read_model(racer.path).card
     options, policy = racer.config.racer, racer.config.policy
     assert (card.algorithm, card.environment, card.seed, card.step) == ("ppo", RACER_ID, 42, 512)
-    assert (card.physics, card.observation_layout) == (PHYSICS_VERSION, OBSERVATION_LAYOUT)
+    assert (card.physics, card.observation_layout) == (PHYSICS_VERSION, OBSERVATION_LAYOUTS["rays"])
     assert (card.track, card.action_repeat, card.stack, card.lap_fourier) == (options.track, 3, 2, 2)
     assert card.track_digest == track_digest(load_track(options.track).nodes)
     assert card.spaces == (stacked_observation_space(2, 2), action_space())
@@ -155,7 +157,8 @@ def test_another_physics_is_refused_with_both_names(racer, path):
 
 def test_another_observation_layout_is_refused(racer, path):
     text = refusal(forge(racer.path, path, observation_layout="rays5"))
-    assert text.startswith(f"was trained with observation layout rays5; this version has {OBSERVATION_LAYOUT}.")
+    known = " and ".join(OBSERVATION_LAYOUTS.values())
+    assert text.startswith(f"was trained with observation layout rays5; this version has {known}.")
 
 
 def test_a_racer_without_a_physics_version_is_refused(racer, path):

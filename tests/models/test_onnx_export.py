@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 from hotlap.config import build, snake_case
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.errors import ModelError
 from hotlap.models.algorithms import ALGORITHMS
 from hotlap.models.archive import tensors_digest
@@ -183,7 +183,7 @@ def test_the_metadata_is_the_card(exported_run, tmp_path):
     card = exported_run("ppo-racer").card
     told = runtime(exported_run("ppo-racer"), tmp_path).get_modelmeta().custom_metadata_map
     assert (told["environment"], told["track"]) == ("hotlap/Racer-v0", "track-01")
-    assert (told["physics"], told["observation_layout"]) == (PHYSICS_VERSION, OBSERVATION_LAYOUT)
+    assert (told["physics"], told["observation_layout"]) == (PHYSICS_VERSION, OBSERVATION_LAYOUTS["rays"])
     assert {name: json.loads(told[name]) for name in RACER} == RACER
     assert json.loads(told["step"]) == card.step == 100
     assert told["weights_digest"] == tensors_digest(exported_run("ppo-racer").weights)

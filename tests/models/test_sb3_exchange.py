@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
 
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
 from hotlap.models.algorithms import ALGORITHMS
 from hotlap.models.model_file import ModelFile, read_model, write_model
@@ -310,7 +310,11 @@ def racer_zip(tmp_path_factory):
 @pytest.mark.parametrize("env", [RACER_ID, REMOTE_RACER_ID])
 def test_a_model_with_the_spaces_of_the_racer_gets_the_current_physics(racer_zip, env):
     card = read_sb3(racer_zip, env, racer={"action_repeat": 4}).card
-    assert (card.environment, card.physics, card.observation_layout) == (RACER_ID, PHYSICS_VERSION, OBSERVATION_LAYOUT)
+    assert (card.environment, card.physics, card.observation_layout) == (
+        RACER_ID,
+        PHYSICS_VERSION,
+        OBSERVATION_LAYOUTS["rays"],
+    )
     assert (card.action_repeat, card.stack, card.lap_fourier, card.track) == (4, 1, 0, None)
 
 

@@ -1,8 +1,13 @@
 """The solver: known optima on simple roads, every limit respected, failure reported."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 
+from hotlap.optimal import solver as solver_module
 from hotlap.optimal.collocation import DEGREE, Guess, RoadProfile
 from hotlap.optimal.launch import launch
 from hotlap.optimal.mesh import cut_lap, estimate_speed, make_road_profile, resample_guess
@@ -147,3 +152,24 @@ def test_a_warm_start_finds_the_same_in_fewer_iterations(followed):
     assert warm.is_solved
     assert warm.time_s == pytest.approx(cold.time_s, rel=1e-5)
     assert warm.iterations < cold.iterations
+
+
+class InterruptedSolver:
+    """A solver of CasADi that gets Ctrl-C shortly after it starts."""
+
+    def __init__(self, solver):
+        self._solver, self.stats = solver, solver.stats
+
+    def __call__(self, **arguments):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return self._solver(**arguments)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_stops_the_solver(monkeypatch):
+    """CasADi swallows the interrupt and returns a status, which must not pass for a lap that cannot be solved."""
+    count, real = 800, solver_module.ca.nlpsol
+    monkeypatch.setattr(solver_module.ca, "nlpsol", lambda *arguments: InterruptedSolver(real(*arguments)))
+    road = even_road(2.0 * np.pi * RADIUS_M, count, 1.0 / RADIUS_M, HALF_WIDTH_M)
+    with pytest.raises(KeyboardInterrupt):
+        solve(road, even_guess(count, 22.0, 1.0 / RADIUS_M), CAR)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
+from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.engine import Engine, Setting
@@ -59,7 +60,7 @@ def main() -> int:
     engines: tuple[Engine, ...] = (CpuEngine(), batch_cuda.CudaEngine())
     world, batches, found = setting(), [], []
     for engine in engines:
-        batch = engine.make_batch(NUM_CARS)
+        batch = engine.make_batch(NUM_CARS, num_observations("road"))
         batch.states["track"], batch.states["seed"] = np.arange(NUM_CARS) % 2, np.arange(NUM_CARS)
         engine.reset(np.ones(NUM_CARS, np.bool_), world, batch)
         batches.append(batch)

@@ -31,7 +31,7 @@ from hotlap.sim.rng import uniform
 from hotlap.sim.step import make_batch, step_car
 from hotlap.sim.tyres import tyre_force
 from hotlap.sim.vehicle import Body, CarParameters, advance, body_rates, car_record
-from hotlap.sim.world import STATE_DTYPE
+from hotlap.sim.world import NUM_OBSERVATIONS, STATE_DTYPE
 from hotlap.tracks.centreline import Centreline
 from hotlap.tracks.generator import generate
 from hotlap.tracks.geometry import build_nodes, wall_lines
@@ -200,14 +200,20 @@ class World:
     """Cars on tracks, for tests that set states by hand; drivers accept it as a fleet."""
 
     def __init__(
-        self, tracks: Sequence[RibbonNodes], num_cars: int = 1, *, car: np.ndarray | None = None, **rules
+        self,
+        tracks: Sequence[RibbonNodes],
+        num_cars: int = 1,
+        *,
+        car: np.ndarray | None = None,
+        num_obs: int = NUM_OBSERVATIONS,
+        **rules,
     ) -> None:
         self.tracks = tuple(Place(nodes) for nodes in tracks)
         self.num_cars = num_cars
         self.ribbons = pack_ribbons(tracks, [np.full(nodes.num_nodes, 15.0) for nodes in tracks])
         self.cars = car_record() if car is None else car
         self.rules = make_rules(**rules)
-        self.batch = make_batch(num_cars)
+        self.batch = make_batch(num_cars, num_obs)
         self.states["track"] = np.arange(num_cars) % len(tracks)
         self.states["seed"] = np.arange(num_cars)
         self.reset()

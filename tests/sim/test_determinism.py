@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import hotlap.sim
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
-from hotlap.sim import batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, tyres, vehicle, world
+from hotlap.sim import batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, road_view, tyres, vehicle, world
 from sim.harness import F
 
 SIM = Path(hotlap.sim.__file__).parent
@@ -198,10 +198,11 @@ def compile_afresh() -> list:
     policy = numba.types.NamedTuple(
         (*(numba.types.Array(kind, 1, "C") for kind in arrays), floats), policy_forward.PackedPolicy
     )
+    ribbon_arrays = numba.types.NamedTuple((tracks, nodes, portals), ribbon.Ribbons)
     jobs = [
         (policy_forward.decide, (policy, floats, floats, floats, floats)),
         (world.tick, (state, floats, tracks, nodes, portals, cars, rules, info)),
-        (world.observe, (state, tracks, portals, cars, floats)),
+        (world.observe, (state, ribbon_arrays, cars, floats)),
         (world.begin_episode, (state, tracks, nodes, rules)),
         (tyres.tyre_force, (f4, f4, f4, f4)),
         (maths.sin_cos, (f4,)),
@@ -215,7 +216,7 @@ def compile_afresh() -> list:
         function.compile(signature)
     return [
         value
-        for module in (batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, tyres, vehicle, world)
+        for module in (batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, road_view, tyres, vehicle, world)
         for value in vars(module).values()
         if isinstance(value, numba.core.dispatcher.Dispatcher) and value.overloads
     ]
@@ -224,7 +225,17 @@ def compile_afresh() -> list:
 @pytest.mark.timeout(120)
 def test_no_kernel_uses_float64():
     functions = {function.__name__: function for function in compile_afresh()}
-    assert {"decide", "tick", "observe", "cast", "advance", "tyre_force", "count_gates", "meet_wall"} <= set(functions)
+    assert {
+        "decide",
+        "tick",
+        "observe",
+        "view_point",
+        "cast",
+        "advance",
+        "tyre_force",
+        "count_gates",
+        "meet_wall",
+    } <= set(functions)
     loaded = {"step_serial", "step_parallel", "reset_cars", "observe_cars", "decide_cars"}
     found = [line for name, function in functions.items() if name not in loaded for line in float64_variables(function)]
     assert found == []

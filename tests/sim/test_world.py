@@ -6,7 +6,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.sim.rewards import START_RANDOM
+from hotlap.sim.rewards import START_ANYWHERE, START_RANDOM
 from hotlap.sim.world import (
     NUM_OBSERVATIONS,
     OBS_OFFSET,
@@ -211,6 +211,23 @@ def test_random_starts_cover_the_track_on_the_road_at_a_feasible_speed():
     along = np.arctan2(nodes.tangent_y, nodes.tangent_x)[states["node"]]
     askew = np.abs(np.angle(np.exp(1j * (states["yaw_rad"] - along))))
     assert 0.9 * START_HEADING_RAD < askew.max() < 1.001 * START_HEADING_RAD
+
+
+def test_with_starts_anywhere_one_car_in_eight_stands_with_any_heading():
+    nodes = nodes_of("track-01")
+    random, anywhere = (World([nodes], num_cars=4000, start=start).states for start in (START_RANDOM, START_ANYWHERE))
+    stands = anywhere["forward_mps"] == 0.0
+    assert np.array_equal(anywhere[~stands], random[~stands])
+    assert stands.mean() == pytest.approx(0.125, abs=0.02)
+    me = anywhere[stands]
+    along = np.arctan2(nodes.tangent_y, nodes.tangent_x)[me["node"]]
+    askew = np.angle(np.exp(1j * (me["yaw_rad"] - along)))
+    assert askew.min() < -3.0
+    assert askew.max() > 3.0
+    room_m = np.where(me["lateral_m"] > 0, nodes.wall_left_m[me["node"]], nodes.wall_right_m[me["node"]])
+    share = np.abs(me["lateral_m"]) / room_m
+    assert 0.75 < share.max() < 0.82
+    assert (me["yaw_radps"] == 0.0).all()
 
 
 def test_the_next_episode_starts_elsewhere_and_the_same_seed_in_the_same_place():

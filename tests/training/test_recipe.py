@@ -89,6 +89,8 @@ def test_a_recipe_that_names_an_algorithm_is_for_that_one_only(tmp_path):
 def test_an_unknown_recipe_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"recipe 'racer-dqn' is not known\. Shipped ones: lunar-a2c, "):
         resolve_config("racer-dqn", {})
+    with pytest.raises(ConfigError, match="recipe '' is not known"):
+        resolve_config("", {})
     with pytest.raises(InputFileError, match=r"none\.toml: no such settings file"):
         resolve_config(str(tmp_path / "none.toml"), {})
 

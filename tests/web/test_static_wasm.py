@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import hotlap
+from hotlap.drivers.driver import observation_of
 from hotlap.drivers.packed import PackedDriver
+from hotlap.envs.spaces import num_observations
 from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
 from hotlap.sim import policy_forward
 from hotlap.sim.batch_cpu import CpuEngine
@@ -89,12 +91,27 @@ def test_a_bad_action_moves_no_car():
     assert raw(batch.states) == before
 
 
-def driving_policy(num_stack, activation, num_fourier, is_squashed):
+def test_the_view_of_the_road_equals_the_cpus():
+    setting = Setting(load_track("track-02").ribbon, car_record(), golden_traces._rules())
+    cpu, page, rng = CpuEngine(), WasmEngine(), np.random.default_rng(1)
+    batches = [engine.make_batch(16, num_observations("road")) for engine in (cpu, page)]
+    batches[0].states["seed"] = np.arange(16)
+    cpu.reset(np.ones(16, np.bool_), setting, batches[0])
+    for _ in range(50):
+        actions = rng.uniform([-1.0, 0.0, 0.0], [1.0, 1.0, 0.5], (16, 3)).astype(np.float32)
+        cpu.step(actions, setting, batches[0], autoreset=True, repeat=4)
+        batches[1].states[:] = batches[0].states
+        page.observe(setting, batches[1])
+        assert raw(batches[0].obs) == raw(batches[1].obs)
+    assert np.abs(batches[0].obs[:, 14:]).max() > 0.5
+
+
+def driving_policy(num_stack, activation, num_fourier, is_squashed, num_seen=14):
     """A policy that gets round track-01: the first layer leans to the side with more room, the rest is small noise."""
     rng = np.random.default_rng(3)
-    num_inputs = num_stack * 14 + 2 * num_fourier
+    num_inputs = num_stack * num_seen + 2 * num_fourier
     first = rng.normal(0.0, 0.003, (24, num_inputs)).astype(np.float32)
-    bias, now = np.zeros(24, np.float32), (num_stack - 1) * 14
+    bias, now = np.zeros(24, np.float32), (num_stack - 1) * num_seen
     # Two units of opposite sign each, so that activations that cut off one half let a value pass.
     for ray, weight in ((1, 0.08), (2, 0.26), (3, 0.035)):
         first[0, now + ray], first[0, now + 8 - ray] = weight, -weight
@@ -106,8 +123,8 @@ def driving_policy(num_stack, activation, num_fourier, is_squashed):
     bounds = np.array([-1, 0, 0], np.float32), np.ones(3, np.float32)
     mean, scale = rng.normal(0.0, 1e-3, num_inputs), rng.uniform(0.9, 1.1, num_inputs)
     return pack_policy(
-        layers, activation=activation, bounds=bounds, mean=mean, scale=scale, clip=10.0, num_stack=num_stack,
-        num_fourier=num_fourier, is_squashed=is_squashed,
+        layers, activation=activation, bounds=bounds, mean=mean, scale=scale, clip=10.0,
+        num_observations=num_seen, num_stack=num_stack, num_fourier=num_fourier, is_squashed=is_squashed,
     )  # fmt: skip
 
 
@@ -118,28 +135,31 @@ def driving_policy(num_stack, activation, num_fourier, is_squashed):
         (driving_policy(2, "tanh", 4, is_squashed=False), 3, 2),
         (driving_policy(1, "relu", 0, is_squashed=True), 1, 0),
         (driving_policy(3, "elu", 2, is_squashed=False), 2, 0),
+        (driving_policy(1, "tanh", 4, is_squashed=False, num_seen=num_observations("road")), 3, 0),
     ],
-    ids=["tanh", "relu", "elu"],
+    ids=["tanh", "relu", "elu", "road"],
 )
 def test_a_policy_drives_the_cpus_lap(policy, repeat, laps):
     """Decisions and ticks as the page makes them, against the compiled loop of `hotlap evaluate`."""
-    fleet = make_evaluation_fleet("track-01", 1)
+    driver = PackedDriver(policy, repeat, "packed")
+    fleet = make_evaluation_fleet("track-01", 1, observation_of(driver))
     fleet.reset(start="line")
-    counter = drive_compiled(PackedDriver(policy, repeat, "packed"), fleet, max(laps, 1), num_threads=1)
+    counter = drive_compiled(driver, fleet, max(laps, 1), num_threads=1)
     assert len(counter.laps) >= laps, "the test's policy must get round"
 
     engine = WasmEngine()
-    batch = engine.make_batch(1)
+    batch, seen = engine.make_batch(1), engine.put(np.zeros_like(fleet.batch.obs))
     engine.reset(np.ones(1, np.bool_), fleet.setting, batch)
     memory = policy_forward.PolicyMemory(*map(engine.put, make_memory(policy, 1)))
     placed = policy_forward.PackedPolicy(*map(engine.put, policy))
     lap_times_s = []
     for tick in range(int(fleet.states["tick"][0])):
         if tick % repeat == 0:
-            engine.decide(placed, batch.obs, memory)
+            engine.observe(fleet.setting, batch._replace(obs=seen))
+            engine.decide(placed, seen, memory)
         engine.step(memory.actions, fleet.setting, batch, autoreset=False, repeat=1)
         if np.isfinite(batch.infos["lapTime"][0]):
             lap_times_s.append(float(batch.infos["lapTime"][0]))
     assert raw(batch.states) == raw(fleet.states)
-    assert raw(batch.obs) == raw(fleet.batch.obs)
+    assert raw(batch.obs) == raw(np.ascontiguousarray(fleet.batch.obs[:, :14]))
     assert lap_times_s == [lap.time_s for lap in counter.laps]

@@ -12,6 +12,7 @@ from hotlap.sim.engine import Setting
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch, make_batch
+from hotlap.sim.world import NUM_OBSERVATIONS
 
 STATIC = Path(str(files("hotlap.web"))) / "static"
 DESCRIPTION = json.loads((STATIC / "sim.json").read_text(encoding="utf-8"))
@@ -61,8 +62,8 @@ class WasmEngine:
         ]
         return self._exports[name](self._store, *arguments)
 
-    def make_batch(self, num_cars: int) -> Batch:
-        return Batch(*map(self.put, make_batch(num_cars)))
+    def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
+        return Batch(*map(self.put, make_batch(num_cars, num_observations)))
 
     def _place(self, setting: Setting) -> Setting:
         """The setting in the module's memory, copied there once."""
@@ -96,12 +97,14 @@ class WasmEngine:
         return self.call("step", actions=self._lend(actions), autoreset=autoreset, repeat=repeat, **values)
 
     def observe(self, setting: Setting, batch: Batch) -> None:
-        self.call("observe", **self._values(self._place(setting), batch))
+        values = self._values(self._place(setting), batch)
+        self.call("observe", **values, num_observations=batch.obs.shape[1])
 
     def decide(self, policy: PackedPolicy, obs, memory: PolicyMemory) -> None:
         """`decide_cars` of the simulator; policy and memory must lie in the module's memory."""
         self.call(
             "decide", **policy._asdict(), num_layers=len(policy.layers), num_numbers=len(policy.numbers), obs=obs,
-            num_cars=len(obs), history=memory.history, num_history=memory.history.shape[1], work=memory.work[0],
-            num_work=memory.work.shape[1], actions=memory.actions,
+            num_cars=len(obs), num_observations=obs.shape[1], history=memory.history,
+            num_history=memory.history.shape[1], work=memory.work[0], num_work=memory.work.shape[1],
+            actions=memory.actions,
         )  # fmt: skip

@@ -47,7 +47,7 @@ def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, 
     if device == "cuda":
         rate = _cuda_rate(num_envs, track_id, seconds)
         return SimSpeed(rate, num_envs, None, device, track_id, seconds, None, None, None)
-    chosen = threads if threads is not None else default_threads()
+    chosen = threads if threads is not None else min(default_threads(), MAX_THREADS)
     if not 1 <= chosen <= MAX_THREADS:
         raise ConfigError(f"threads must be from 1 to this machine's {MAX_THREADS}, got {chosen}.")
     env = RacerVectorEnv(num_envs, track_id, BATCH_CONFIG, num_threads=chosen)

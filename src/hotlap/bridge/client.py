@@ -68,7 +68,7 @@ class BridgeClient:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
-        self.url = url or default_url()
+        self.url = default_url() if url is None else url
         self._place = _without_secrets(self.url)
         token = token or default_token()
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
@@ -170,7 +170,7 @@ def _without_secrets(url: str) -> str:
     scheme, colon, rest = url.partition("://")
     place = rest.partition("?")[0].partition("#")[0]
     host, slash, path = place.partition("/")
-    return printable(f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}")
+    return printable(f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}") or "''"
 
 
 def connect_to_racer(url: str, track_ids: Iterable[str], *, binary: bool = False) -> BridgeClient:

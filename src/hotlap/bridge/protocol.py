@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from hotlap.envs.settings import StartName
 from hotlap.errors import BridgeError
 
 PROTOCOL = 1
@@ -45,7 +46,7 @@ class Reset(Request, tag="reset", frozen=True):
     config: Raw = Raw()  # an object, kept as bytes: equal bytes need no parsing
     seed: int | Annotated[list[int], Meta(max_length=MAX_ENVS)] | None = None
     num_envs: Annotated[int, Meta(ge=1, le=MAX_ENVS)] | None = None
-    start: Literal["line", "random"] | None = None
+    start: StartName | None = None
 
 
 class Step(Request, tag="step", frozen=True):

@@ -7,10 +7,11 @@ import typer
 
 from hotlap.cli import exit_codes
 from hotlap.cli.output import print_json
+from hotlap.cli.run_monitor import log_to_stderr
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
 NumEnvs = Annotated[int, typer.Option(min=1, help="Cars in the batch.")]
 
 
@@ -57,7 +58,8 @@ def bench_train(
     """
     from hotlap.bench.training import measure_training
 
-    result = measure_training(num_envs, rollouts, track, device)
+    with log_to_stderr(verbose=False, quiet=False):
+        result = measure_training(num_envs, rollouts, track, device)
     if as_json:
         print_json(asdict(result))
         return

@@ -34,7 +34,9 @@ _CUDA_ADVICE = (
 _REQUIRED = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch", "matplotlib", "websocket-client")
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+) -> None:
     """Show what is installed, what is missing and how to get it.
 
     Example: hotlap doctor

@@ -6,18 +6,17 @@ from typing import Annotated
 import typer
 
 from hotlap.cli import exit_codes
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track
 from hotlap.cli.output import print_json, progress_bar, seconds, writable
 
 
 def drive(
-    driver: Annotated[
-        str, typer.Argument(help="A run, a model file, or a built-in driver: casual, optimal.")
-    ] = "casual",
-    track: Annotated[str, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = "track-01",
+    driver: Annotated[str, typer.Argument(metavar=DRIVER_NAME, help=DRIVER_HELP)] = "casual",
+    track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
     laps: Annotated[int, typer.Option(min=1, max=1000, help="Number of laps.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the driver.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Write a picture of the driven line, coloured by speed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Drive laps from a standing start, print their times and draw the line.
 
@@ -28,8 +27,10 @@ def drive(
     from hotlap.tracks.registry import load_track
 
     place = writable(png) if png else None
+    if track is None:
+        track = own_track(find_driver_model(driver))
     with progress_bar(f"{driver} on {track}") as progress:
-        trace = record_laps(make_driver(driver), track, num_laps=laps, seed=seed, progress=progress)
+        trace = record_laps(make_driver(driver, track), track, num_laps=laps, seed=seed, progress=progress)
     if place:
         from hotlap.tracks.track_map import draw_track
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hotlap.errors import DriverError, InputFileError
-
 if TYPE_CHECKING:
     from hotlap.models.model_file import ModelCard
 
-BUILT_IN = ("casual", "optimal")
+
+DRIVER_NAME = "RUN|MODEL|DRIVER"
+DRIVER_HELP = "A run, a model file, or a driver that comes with Hotlap: champion, generalist, casual, optimal."
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,15 @@ class DriverModel:
     card: "ModelCard"
 
 
-def find_driver_model(driver: str) -> DriverModel | None:
-    """The model of a run or a file; None for a built-in driver, DriverError for an unknown name."""
-    from hotlap.models.model_file import find_model, read_model
+def find_driver_model(driver: str, track: str | None = None) -> DriverModel | None:
+    """The model of a shipped driver, a run or a file; None for one without a model, DriverError for an unknown name."""
+    from hotlap.drivers.driver import BUILT_IN, find_driver_file
+    from hotlap.envs.racer import DEFAULT_TRACK
+    from hotlap.models.model_file import read_model
 
     if driver in BUILT_IN:
         return None
-    try:
-        path = find_model(driver)
-    except InputFileError as error:
-        raise DriverError(f"driver {error} Built in: {', '.join(BUILT_IN)}.") from None
+    path = find_driver_file(driver, DEFAULT_TRACK if track is None else track)
     return DriverModel(path, read_model(path).card)
 
 

@@ -8,16 +8,20 @@ import typer
 from hotlap.cli.output import writable
 from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
-from hotlap.errors import ConfigError, ModelError, OutputFileError
+from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
 
 if TYPE_CHECKING:
     from hotlap.models.model_file import ModelCard, ModelFile
 
 
 def export(
-    model: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run, which means its best model, or a file.")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="RUN|MODEL", help="A run, which means its best model, a file, champion or generalist."),
+    ],
     kind: Annotated[str, typer.Option("--format", help="onnx or sb3.")],
     out: Annotated[Path, typer.Option(help="The file to write; sb3 writes a normalizer beside it.")],
+    track: Annotated[str | None, typer.Option(help="The track of a champion. Default: track-01.")] = None,
 ) -> None:
     """Write a model for other programs: as ONNX, or for plain stable-baselines3.
 
@@ -26,11 +30,17 @@ def export(
 
     Example: hotlap export results/experiments/ppo_seed42 --format onnx --out out/driver.onnx
     """
+    from hotlap.drivers.driver import find_driver_file
+    from hotlap.envs.racer import DEFAULT_TRACK
     from hotlap.models.model_file import find_model, read_model
+    from hotlap.models.shipped_models import SHIPPED_NAMES
 
     if kind not in ("onnx", "sb3"):
         raise ConfigError(f"--format must be onnx or sb3, got {kind!r:.40}.")
-    found = read_model(find_model(model))
+    if track is not None and model != "champion":
+        raise ConfigError(f"--track {track:.80}: only a champion has a track to choose. Leave it out.")
+    is_shipped = model in SHIPPED_NAMES
+    found = read_model(find_driver_file(model, track or DEFAULT_TRACK) if is_shipped else find_model(model))
     with log_to_stderr(verbose=False, quiet=False):
         files = _to_onnx(found, out) if kind == "onnx" else _to_sb3(found, out)
     print(f"{found.card.algorithm} model of {found.card.environment}, step {found.card.step:,}")
@@ -64,7 +74,10 @@ def _to_sb3(model: "ModelFile", out: Path) -> list[Path]:
 
 def _print_racer_settings(card: "ModelCard") -> None:
     if card.is_racer:
-        print(f"  drives with action_repeat {card.action_repeat}, stack {card.stack}, lap_fourier {card.lap_fourier}")
+        print(
+            f"  drives with action_repeat {card.action_repeat}, stack {card.stack}, lap_fourier {card.lap_fourier}, "
+            f"observation {card.observation}"
+        )
 
 
 def _check_target(out: Path, source: Path) -> Path:
@@ -94,6 +107,10 @@ def import_(
             f"{file}: a model of stable-baselines3 is a pickle, and loading a pickle can run any code. "
             "If you trust its maker, add --trust-pickle."
         )
+    from hotlap.models.model_file import is_there, write_model
+
+    if not file.name or not is_there(file):
+        raise InputFileError(f"{file!s:.200}: no such file. Check the path.")
     given = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
     racer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     target = _check_target(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
@@ -101,7 +118,6 @@ def import_(
         from hotlap.tracks.registry import load_track
 
         load_track(track)
-    from hotlap.models.model_file import write_model
     from hotlap.models.sb3_exchange import read_sb3
 
     with log_to_stderr(verbose=False, quiet=False):

@@ -2,7 +2,9 @@
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -70,10 +72,12 @@ app.add_typer(sweep_app, name="sweep")
 
 def main() -> NoReturn:
     """Run the command line. Every error a user can cause ends in one line on stderr."""
+    _replace_unencodable()
     try:
         result = app(prog_name="hotlap", standalone_mode=False)
         code = result if isinstance(result, int) else 0
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None: the caller closed it
+            sys.stdout.flush()
     except HotlapError as error:
         code = _report(str(error))
     except _CLI_ERROR as error:
@@ -91,13 +95,37 @@ def main() -> NoReturn:
         code = _close_pipe()
     except MemoryError:
         code = _report("out of memory. Use fewer cars or episodes.")
+    except OSError as error:
+        code = _report_system_error(error)
     sys.exit(code)
+
+
+def _replace_unencodable() -> None:
+    """Print `?` for what the terminal's encoding lacks (LANG=C), instead of failing after the work is done."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _close_pipe() -> int:
     """The reader closed the pipe (`hotlap … | head`), which is not an error. Discard the rest of the output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout)
     return 0
+
+
+def _discard(stream: TextIO) -> None:
+    """Write nothing more to a stream that takes no more; Python would fail on it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _report_system_error(error: OSError) -> int:
+    """Report what the system refused, such as a full disk, where the code that met it knows no better words."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _discard(sys.stdout)
+    where = error.filename or "output"
+    return _report(f"{where}: {error.strerror or error}. Check the path, its permissions and the free space.")
 
 
 def _report_usage(error: Exception) -> int:
@@ -116,5 +144,9 @@ def _report(message: str) -> int:
     """Print one line on stderr and return the exit code; of several processes only the first prints it."""
     if is_follower():
         return exit_codes.COULD_NOT_RUN
-    typer.echo("hotlap: " + " ".join(message.split()), err=True)
+    try:
+        typer.echo("hotlap: " + " ".join(message.split()), err=True)
+    except OSError:  # nobody can read it; the exit code still counts
+        with suppress(OSError):
+            _discard(sys.stderr)
     return exit_codes.COULD_NOT_RUN

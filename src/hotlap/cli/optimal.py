@@ -18,7 +18,7 @@ def optimal(
     fresh: Annotated[bool, typer.Option("--fresh", help="Solve again, even if the lap is already known.")] = False,
     replay: Annotated[bool, typer.Option(help="Drive the lap in the simulator with the optimal driver.")] = True,
     png: Annotated[Path | None, typer.Option(help="Write a map of the line, coloured by speed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Solve a track's minimum-time lap, and check it by driving it in the simulator.
 

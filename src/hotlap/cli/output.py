@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hotlap.atomic_files import refuse_unreplaceable
 from hotlap.errors import OutputFileError
 from hotlap.reports.formatting import percent, seconds
 
@@ -52,10 +53,10 @@ def writable(path: Path) -> Path:
     """Check that `path` can be written and make its folder; returns `path`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputFileError(f"{path.parent}: cannot be made ({error.strerror}). Choose another path.") from None
-    if path.is_dir():
-        raise OutputFileError(f"{path}: is a folder. Name a file.")
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        reason = getattr(error, "strerror", None) or error
+        raise OutputFileError(f"{path.parent!s:.200}: cannot be made ({reason}). Choose another path.") from None
+    refuse_unreplaceable(path)
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OutputFileError(f"{path}: no permission to write. Choose another path.")
     return path

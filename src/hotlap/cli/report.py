@@ -22,11 +22,11 @@ def report(
         str | None, typer.Option(help="Track id for a driver; default: the model's own, or track-01.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the driver's randomness.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Write a page on how a run learned and drives, on several runs compared, or on where a driver loses time.
 
-    A run may still be training. A driver is a model file, casual or optimal, and needs --out.
+    A run may still be training. A driver is a model file, champion, generalist, casual or optimal, and needs --out.
 
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
     """
@@ -89,12 +89,12 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     from hotlap.reports.report import PAGE_NAME, write_lap_report
     from hotlap.tracks.registry import load_track
 
-    model = find_driver_model(name)
+    model = find_driver_model(name, track_id)
     if out is None:
         raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
     writable(out / PAGE_NAME)
-    driver = make_driver(name)
     track = load_track(own_track(model) if track_id is None else track_id)
+    driver = make_driver(name, track.track_id)
     say_if_other_road(model, track.track_id)
     reference = find_reference(track)
     if reference is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hotlap.cli.output import percent, print_json, seconds
+from hotlap.reports.formatting import MISSING
 
 if TYPE_CHECKING:
     from hotlap.training.results import ExperimentResults
@@ -66,7 +67,7 @@ def print_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
     print(f"  {'on ' + track:<18}  flying lap   gap to optimal   laps completed   clean")
     for name, figures in (("the AI", learned), ("casual driver", casual)):
         gap = figures["gap_to_optimal"]
-        shown = "-" if gap is None else f"{100.0 * gap:.1f} %"
+        shown = MISSING if gap is None else f"{100.0 * gap:.1f} %"
         print(
             f"  {name:<18}{seconds(figures['median_lap_time_sec']):>12}{shown:>17}"
             f"{percent(figures['completion_rate']):>17}{percent(figures['clean_lap_rate']):>8}"

@@ -10,7 +10,7 @@ from hotlap.cli.output import print_json
 
 def site(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new, empty, or an older page.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
     """Write the page as static files for any web host: watch, race, replays, built-in tracks and drivers.
 

@@ -69,7 +69,9 @@ def run(
 ) -> None:
     """Run a sweep. Ctrl-C saves and stops; `hotlap sweep resume` continues, also after a crash.
 
-    Example: hotlap sweep run learning-rate.toml --workers 2, or without the word `run`
+    The word `run` may be left out.
+
+    Example: hotlap sweep run learning-rate.toml --workers 2
     """
     from hotlap.scale.study import import_optuna
     from hotlap.scale.sweep_file import check_environments, load_sweep, with_plain_env_ids
@@ -86,7 +88,7 @@ def run(
 
             import_ray()
             refuse_unreachable(ray)
-        folder = create_folder(file, name or default_name(file), sweep)
+        folder = create_folder(file, default_name(file) if name is None else name, sweep)
         _run(folder, sweep, _Options(workers, ray, allowed, quiet, as_json))
 
 

@@ -10,7 +10,7 @@ from hotlap.errors import OptimalError
 
 tracks_app = typer.Typer(help="List, show, import and generate tracks.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on the last line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
 
 
 @tracks_app.command("list")
@@ -98,7 +98,9 @@ def show_track(
 
 @tracks_app.command("import")
 def import_track(
-    file: Annotated[Path, typer.Argument(help="Centreline CSV: x, y, width right, width left (metres).")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="Centreline CSV: x, y, width right, width left (metres).")
+    ],
     track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
     reverse: Annotated[bool, typer.Option(help="Reverse the driving direction.")] = False,
     width: Annotated[float | None, typer.Option(help="Constant total road width (m).")] = None,

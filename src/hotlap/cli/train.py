@@ -47,7 +47,9 @@ def train(
     go_on: Annotated[
         bool, typer.Option("--continue", help="Resume an unfinished run of this name; keep a finished one, renamed.")
     ] = False,
-    checkpoint_interval: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
+    checkpoint_interval: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints; 0 turns them off.")
+    ] = None,
     keep: Annotated[
         int | None, typer.Option(help="Keep the newest N checkpoints; 0, or an interval without --keep, keeps all.")
     ] = None,
@@ -68,6 +70,8 @@ def train(
     from hotlap.training.recipe import resolve_config
     from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
 
+    if overwrite and go_on:
+        raise ConfigError("--overwrite and --continue: one deletes an existing run, the other keeps it. Leave one out.")
     if keep is None and checkpoint_interval is not None:
         keep = 0  # a user who gives an interval wants to keep those checkpoints
     with joined_processes() as processes, log_to_stderr(verbose, quiet or not processes.is_leader):
@@ -83,7 +87,7 @@ def train(
             **_environment_options(env, track, bridge_url),
         }
         config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
-        folder = RunFolder(folder_of(run_name or config.experiment_id), config.experiment_id)
+        folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
         if go_on and processes.from_leader(lambda: _is_unfinished(folder, quiet)):
             _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), processes, quiet, as_json)
         else:
@@ -137,11 +141,16 @@ def _environment_options(env: str | None, track: str | None, bridge_url: str | N
 
 def resume(
     run: Annotated[
-        str, typer.Argument(help="Folder of a run, its name under results/experiments, or one of its checkpoints.")
+        str,
+        typer.Argument(
+            metavar="RUN|CHECKPOINT",
+            help="Folder of a run, its name under results/experiments, or one of its checkpoints.",
+        ),
     ],
     steps: Annotated[int | None, typer.Option(help="New total number of steps, to extend the run.")] = None,
     device: Annotated[
-        str | None, typer.Option(help="Go on elsewhere: cpu, cuda or auto. The result is then another one.")
+        str | None,
+        typer.Option(help="Resume on another device: cpu, cuda or auto. The result is then not bit-identical."),
     ] = None,
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,

@@ -1,7 +1,6 @@
 """`LearnedDriver`: drives a fleet with a trained model of the racer."""
 
 from hotlap.drivers.packed import PackedDriver
-from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.spaces import action_space
 from hotlap.errors import DriverError
 from hotlap.models.model_file import ModelCard, ModelFile
@@ -21,7 +20,5 @@ class LearnedDriver(PackedDriver):
             raise DriverError(
                 f"{model.path}: is a model of {model.card.environment}; it cannot drive. Use a racer model."
             )
-        policy = LearnedPolicy.from_file(
-            model, stacked_observation_space(model.card.stack, model.card.lap_fourier), action_space()
-        )
+        policy = LearnedPolicy.from_file(model, model.card.racer_observations, action_space())
         return cls(policy, model.card, model.path.stem)

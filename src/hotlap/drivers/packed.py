@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
+from hotlap.envs.spaces import ObservationName
 from hotlap.sim.policy_forward import NUM_ACTIONS, PackedPolicy, decide_cars, make_memory, pack_policy
 from hotlap.sim.world import NUM_OBSERVATIONS
 
@@ -15,6 +16,8 @@ class PackedDriver:
         self.name = name
         self.packed = packed
         self.action_repeat = action_repeat
+        uses_road = packed.shape["num_observations"][0] > NUM_OBSERVATIONS
+        self.observation: ObservationName = "road" if uses_road else "rays"
 
     def begin(self, fleet: Fleet, seed: int) -> None:
         """Clear the memory; a policy is deterministic, so the seed is not used."""

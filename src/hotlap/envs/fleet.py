@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.settings import RacerSettings, start_code
+from hotlap.envs.spaces import ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.sim.engine import ALL_FINE, Engine, Setting
@@ -94,7 +95,14 @@ class Fleet:
     `tracks` has each track that is driven once, in the order of the first car on it.
     """
 
-    def __init__(self, track_ids: Sequence[str], settings: RacerSettings, num_cars: int, engine: Engine) -> None:
+    def __init__(
+        self,
+        track_ids: Sequence[str],
+        settings: RacerSettings,
+        num_cars: int,
+        engine: Engine,
+        observation: ObservationName = "rays",
+    ) -> None:
         if not track_ids:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")
         find_entries(track_ids)  # an unknown id is an error even if no car drives there
@@ -104,7 +112,7 @@ class Fleet:
         self.settings = settings
         self.num_cars = num_cars
         self._engine = engine
-        self.batch = engine.make_batch(num_cars)
+        self.batch = engine.make_batch(num_cars, num_observations(observation))
         self.batch.states["track"] = np.resize([order[track_id] for track_id in driven], num_cars)
         self.setting = Setting(ribbons_of(self.tracks), car_record(), settings.rules())
         self._all_cars = np.ones(num_cars, np.bool_)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hotlap.envs.fleet import Fleet, FleetState
 from hotlap.envs.infos import Info, reset_info, step_info
 from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
-from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
+from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -27,14 +27,18 @@ class RacerEnv(gym.Env[Any, Any]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": TICKS_PER_SECOND}  # noqa: RUF012 (Gymnasium declares it so)
 
     def __init__(
-        self, track_id: str = DEFAULT_TRACK, config: SettingsSource = None, render_mode: str | None = None
+        self,
+        track_id: str = DEFAULT_TRACK,
+        config: SettingsSource = None,
+        render_mode: str | None = None,
+        observation: ObservationName = "rays",
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r:.40}.")
         self.render_mode = render_mode
         self.action_space = action_space()
-        self.observation_space = observation_space()
-        self.fleet = Fleet([track_id], RacerSettings.load(config), num_cars=1, engine=CpuEngine())
+        self.observation_space = observation_space(observation)
+        self.fleet = Fleet([track_id], RacerSettings.load(config), 1, CpuEngine(), observation)
         self._batch = self.fleet.batch
         self._actions = np.zeros((1, NUM_ACTIONS), np.float32)
         self._is_seeded = False

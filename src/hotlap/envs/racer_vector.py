@@ -13,7 +13,7 @@ from hotlap.envs.infos import RESET_COLUMNS, SHARED_KEYS, VectorInfo, masked_inf
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
 from hotlap.envs.settings import RacerSettings, SettingsSource
-from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
+from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -47,6 +47,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         config: SettingsSource = None,
         render_mode: str | None = None,
         num_threads: int | None = None,
+        observation: ObservationName = "rays",
     ) -> None:
         if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_CARS:
             raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_CARS}, got {num_envs!r:.40}.")
@@ -58,12 +59,12 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
             )
         self.num_envs = num_envs
         self.single_action_space = action_space()
-        self.single_observation_space = observation_space()
+        self.single_observation_space = observation_space(observation)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         track_ids = [track_id] if isinstance(track_id, str) else list(track_id)
         engine = CpuEngine(num_threads) if num_threads else make_engine(num_envs)
-        self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, engine)
+        self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, engine, observation)
         self._batch = self.fleet.batch
         self._all_cars = np.ones(num_envs, np.bool_)
         self._all_cars.flags.writeable = False

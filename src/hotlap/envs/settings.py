@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from hotlap.config import camel_case, load_settings
 from hotlap.errors import ConfigError
-from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
+from hotlap.sim.rewards import RULES_DTYPE, START_ANYWHERE, START_ON_LINE, START_RANDOM
 
 # The types accepted as `config`.
 SettingsSource: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | RacerSettings | None"
 
+StartName = Literal["line", "random", "anywhere"]
+
 MAX_COUNT = 2**31 - 1
 MAX_WEIGHT = 1e6
+MAX_LENGTH_M = 1e6
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,10 @@ class EpisodeRules:
 
     max_steps: int = 3000
     stillness_timeout_ticks: int = 180
-    start: Literal["line", "random"] = "line"
+    start: StartName = "line"
     num_gates: int = 30
+    # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
+    progress_length: float = 0.0  # m
 
     def __post_init__(self) -> None:
         for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
@@ -56,6 +61,8 @@ class EpisodeRules:
                 raise ConfigError(f"{key} must be from 1 to {MAX_COUNT}, got {value}.")
         if not 3 <= self.num_gates <= 100:
             raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
+        if not 0.0 <= self.progress_length <= MAX_LENGTH_M:
+            raise ConfigError(f"progressLength must be from 0 to {MAX_LENGTH_M:g} m, got {self.progress_length:g}.")
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class RacerSettings:
         record["backward_penalty"] = self.weights.backward_penalty
         record["stillness_penalty"] = self.weights.stillness_penalty
         record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
+        record["progress_length_m"] = self.episode.progress_length
         record["max_ticks"] = self.episode.max_steps
         record["stillness_ticks"] = self.episode.stillness_timeout_ticks
         record["num_gates"] = self.episode.num_gates
@@ -89,7 +97,7 @@ class RacerSettings:
 
 def start_code(start: object) -> int:
     """The simulator's code for the name of a start."""
-    codes = {"line": START_ON_LINE, "random": START_RANDOM}
+    codes: dict[str, int] = {"line": START_ON_LINE, "random": START_RANDOM, "anywhere": START_ANYWHERE}
     if not isinstance(start, str) or start not in codes:
-        raise ConfigError(f"start must be 'line' or 'random', got {start!r:.40}.")
+        raise ConfigError(f"start must be 'line', 'random' or 'anywhere', got {start!r:.40}.")
     return codes[start]

@@ -1,15 +1,24 @@
 """The racer's action and observation spaces, and the check of actions."""
 
+from collections.abc import Mapping
+from typing import Literal, get_args
+
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from hotlap.errors import ActionError
+from hotlap.errors import ActionError, ConfigError
+from hotlap.sim.road_view import NUM_ROAD_VIEW, VIEW_BRAKE, VIEW_THROTTLE
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
 NUM_ACTIONS = 3  # steer, throttle, brake
-# Identifies the meaning and order of the observations: a model trained on another layout is refused.
-OBSERVATION_LAYOUT = "rays9-speed-yaw-steer-progress-offset"
+
+ObservationName = Literal["rays", "road"]
+# Identify the meaning and order of the observations: a model trained on any other layout is refused.
+OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
+    "rays": "rays9-speed-yaw-steer-progress-offset",
+    "road": "rays9-speed-yaw-steer-progress-offset+road12-1",
+}
 
 
 def action_space() -> Box:
@@ -17,11 +26,23 @@ def action_space() -> Box:
     return Box(np.array([-1, 0, 0], np.float32), np.array([1, 1, 1], np.float32), dtype=np.float32)
 
 
-def observation_space() -> Box:
-    """Nine rays, speed, yaw rate, applied steering, lap progress, distance from the centreline."""
-    low = np.zeros(NUM_OBSERVATIONS, np.float32)
+def num_observations(observation: object = "rays") -> int:
+    """The number of columns of an observation; ConfigError if there is none of this name."""
+    names = get_args(ObservationName)
+    if observation not in names:
+        raise ConfigError(f"observation must be {' or '.join(map(repr, names))}, got {observation!r:.40}.")
+    return NUM_OBSERVATIONS + (NUM_ROAD_VIEW if observation == "road" else 0)
+
+
+def observation_space(observation: ObservationName = "rays") -> Box:
+    """Nine rays, speed, yaw rate, steering, lap progress, distance from the centreline; for `road` its view as well."""
+    size = num_observations(observation)
+    low = np.zeros(size, np.float32)
     low[[OBS_YAW_RATE, OBS_STEER]] = -1.0
-    return Box(low, np.ones(NUM_OBSERVATIONS, np.float32), dtype=np.float32)
+    low[NUM_OBSERVATIONS:] = -1.0
+    if observation == "road":
+        low[[NUM_OBSERVATIONS + VIEW_THROTTLE, NUM_OBSERVATIONS + VIEW_BRAKE]] = 0.0
+    return Box(low, np.ones(size, np.float32), dtype=np.float32)
 
 
 def as_actions(action: object, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -3,22 +3,23 @@
 A driver whose policy is compiled drives in one compiled loop, any other in a Python loop; both give the same figures.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.drivers.driver import Driver
+from hotlap.drivers.driver import Driver, observation_of
 from hotlap.envs.fleet import Fleet, make_engine
 from hotlap.envs.settings import MAX_COUNT, RacerSettings, start_code
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.engine import ALL_FINE, DeviceName
 from hotlap.sim.policy_drive import DriveRules, Drives, begin_drives, drive_further
 from hotlap.sim.policy_forward import PackedPolicy, make_memory
-from hotlap.sim.rewards import START_RANDOM
+from hotlap.sim.rewards import START_ON_LINE
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 
 MAX_EPISODES = 100_000
@@ -107,7 +108,7 @@ class LapCounter:
 
 def evaluate(
     driver: Driver,
-    track_id: str,
+    track_id: str | Sequence[str],
     *,
     episodes: int,
     start: str = "line",
@@ -117,12 +118,13 @@ def evaluate(
 ) -> Evaluation:
     """Measure `driver` over `episodes` episodes of a standing and a flying lap.
 
-    From a random start an episode is the rest of the lap and a flying one. Only a learned driver can drive on a GPU.
+    From a random start an episode is the rest of the lap and a flying one. On several tracks the episodes take turns.
+    Only a learned driver can drive on a GPU.
     """
     if not 1 <= episodes <= MAX_EPISODES:
         raise ConfigError(f"episodes must be from 1 to {MAX_EPISODES}, got {episodes}.")
-    num_laps = 1 if start_code(start) == START_RANDOM else 2
-    fleet = make_evaluation_fleet(track_id, episodes)
+    num_laps = 2 if start_code(start) == START_ON_LINE else 1
+    fleet = make_evaluation_fleet(track_id, episodes, observation_of(driver))
     fleet.seed(np.array([(seed + car) % 2**64 for car in range(episodes)], np.uint64))
     fleet.reset(start=start)
     if isinstance(driver, PolicyDriver):
@@ -134,7 +136,7 @@ def evaluate(
         counter = drive(driver, fleet, num_laps, progress)
     task: dict[str, Any] = {
         "driver": driver.name,
-        "track": track_id,
+        "track": track_id if isinstance(track_id, str) else f"{len(track_id)} tracks",
         "start": start,
         "seed": seed,
         "episodes": episodes,
@@ -245,11 +247,12 @@ def _share_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> floa
     return float(np.where(running, np.minimum(share, 1.0), 1.0).mean())
 
 
-def make_evaluation_fleet(track_id: str, num_cars: int) -> Fleet:
+def make_evaluation_fleet(track_id: str | Sequence[str], num_cars: int, observation: ObservationName = "rays") -> Fleet:
     """Cars under the default rules, without the time limit."""
     defaults = RacerSettings()
     settings = replace(defaults, episode=replace(defaults.episode, max_steps=MAX_COUNT))
-    return Fleet([track_id], settings, num_cars, make_engine(num_cars))
+    track_ids = [track_id] if isinstance(track_id, str) else track_id
+    return Fleet(track_ids, settings, num_cars, make_engine(num_cars), observation)
 
 
 def compute_figures(counter: LapCounter, episodes: int, num_laps: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.drivers.driver import Driver
+from hotlap.drivers.driver import Driver, observation_of
 from hotlap.envs.fleet import Fleet
 from hotlap.evaluation.evaluate import Lap, OnProgress, drive, make_evaluation_fleet
 
@@ -65,7 +65,7 @@ def record_laps(
     driver: Driver, track_id: str, *, num_laps: int, seed: int = 0, progress: OnProgress | None = None
 ) -> Telemetry:
     """Record one car over `num_laps` laps from a standing start, or fewer if it gets stuck."""
-    fleet = make_evaluation_fleet(track_id, num_cars=1)
+    fleet = make_evaluation_fleet(track_id, 1, observation_of(driver))
     fleet.seed(np.array([seed % 2**64], np.uint64))
     fleet.reset(start="line")
     recorder = _Recorder(driver)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.envs.observations import stacked_observation_space
-from hotlap.envs.spaces import action_space
+from hotlap.envs.spaces import action_space, num_observations
 from hotlap.errors import ModelError
 from hotlap.models.model_file import Arrays, ModelFile
 from hotlap.models.space_data import space_data
@@ -50,7 +49,7 @@ def pack_model(model: ModelFile) -> PackedPolicy:
     card = model.card
     if not card.is_racer:
         raise ModelError(f"{model.path}: is a model of {card.environment}; it cannot drive. Use a racer model.")
-    actions, num_inputs = action_space(), stacked_observation_space(card.stack, card.lap_fourier).shape[0]
+    actions, num_inputs = action_space(), card.racer_observations.shape[0]
     misfit = f"{model.path}: its weights do not fit the network that its card describes. Use another model."
     if card.spaces[0].shape != (num_inputs,) or space_data(card.spaces[1]) != space_data(actions):
         raise ModelError(f"{model.path}: its observations or actions are not the racer's. Use another model.")
@@ -73,6 +72,7 @@ def pack_model(model: ModelFile) -> PackedPolicy:
         activation=card.policy.activation or ACTORS[card.algorithm].default_activation,
         bounds=(actions.low.astype(np.float32), actions.high.astype(np.float32)),
         clip=np.inf if card.clip_obs is None else card.clip_obs,
+        num_observations=num_observations(card.observation),
         num_stack=card.stack,
         num_fourier=card.lap_fourier,
         is_squashed=ACTORS[card.algorithm].is_squashed,

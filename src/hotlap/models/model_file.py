@@ -12,13 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 from gymnasium import Space
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from hotlap.config import Range, build, check_ranges, setting, snake_case
 from hotlap.envs.fleet import check_repeat
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS, ObservationName
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.models.archive import Archive, read_archive, write_archive
 from hotlap.models.space_data import space_from_data
@@ -89,7 +90,7 @@ class ModelCard:
         if self.is_racer and self.env_args:
             raise ConfigError(f"env_args: a model of {RACER_ID} has none, got {sorted(self.env_args)!a:.80}.")
         check_repeat(self.action_repeat)
-        stacked_observation_space(self.stack, self.lap_fourier)  # raises where either is out of range
+        _ = self.racer_observations  # raises where a number is out of range
         if self.clip_obs is not None and not self.clip_obs > 0.0:
             raise ConfigError(f"clip_obs must be more than zero, got {self.clip_obs:g}.")
         _ = self.spaces
@@ -103,6 +104,17 @@ class ModelCard:
     def spaces(self) -> tuple[Space[Any], Space[Any]]:
         """Observation space, stack and Fourier features included, and action space."""
         return space_from_data(self.observation_space), space_from_data(self.action_space)
+
+    @property
+    def observation(self) -> ObservationName:
+        """The name of the observation layout; a model of an unknown one is refused when it is read."""
+        names: dict[str | None, ObservationName] = {layout: name for name, layout in OBSERVATION_LAYOUTS.items()}
+        return names.get(self.observation_layout, "rays")
+
+    @property
+    def racer_observations(self) -> Box:
+        """The racer's observation space with this stack, Fourier features and layout."""
+        return stacked_observation_space(self.stack, self.lap_fourier, self.observation)
 
     def as_plain(self) -> dict[str, Any]:
         """The card as plain JSON data."""
@@ -168,10 +180,11 @@ def refuse_foreign(card: ModelCard, path: Path) -> None:
             f"{path}: was trained with physics {card.physics}; this version has {PHYSICS_VERSION}. Train it again, or "
             "use the version of hotlap it was made with."
         )
-    if card.observation_layout != OBSERVATION_LAYOUT:
+    if card.observation_layout not in OBSERVATION_LAYOUTS.values():
         raise ModelError(
             f"{path}: was trained with observation layout {card.observation_layout}; this version has "
-            f"{OBSERVATION_LAYOUT}. Train it again, or use the version of hotlap it was made with."
+            f"{' and '.join(OBSERVATION_LAYOUTS.values())}. Train it again, or use the version of hotlap it was made "
+            "with."
         )
 
 

@@ -14,7 +14,7 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 from stable_baselines3.common.vec_env import VecTransposeImage
 from torch import nn
 
-from hotlap.envs.spaces import action_space
+from hotlap.envs.spaces import action_space, num_observations
 from hotlap.errors import ConfigError, ModelError, one_line
 from hotlap.models.actor import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.algorithms import ALGORITHMS
@@ -164,6 +164,7 @@ class LearnedPolicy:
             activation=activation_name(card),
             bounds=(actions.low.astype(np.float32), actions.high.astype(np.float32)),
             clip=np.inf if self._clip_obs is None else self._clip_obs,
+            num_observations=num_observations(card.observation),
             num_stack=card.stack,
             num_fourier=card.lap_fourier,
             is_squashed=ACTORS[card.algorithm].is_squashed,

@@ -20,9 +20,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from hotlap.atomic_files import write_atomically
 from hotlap.config import build, snake_case
-from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUT, action_space
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS, action_space
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
 from hotlap.models.actor import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS, Algorithm
@@ -165,8 +164,7 @@ def read_sb3(
     refuse_not_finite(path, weights)
     if card.is_racer:
         remedy = "Name its environment (--env), or its --stack and --lap-fourier."
-        expected = stacked_observation_space(card.stack, card.lap_fourier)
-        refuse_other_spaces(model, expected, action_space(), remedy)
+        refuse_other_spaces(model, card.racer_observations, action_space(), remedy)
     LearnedPolicy.from_file(model)  # refuses a normalizer that does not fit
     return model
 
@@ -246,7 +244,7 @@ def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySe
 
 def _racer_fields(environment: str, racer: Mapping[str, Any]) -> dict[str, Any]:
     if environment in (RACER_ID, REMOTE_RACER_ID):
-        return {"physics": PHYSICS_VERSION, "observation_layout": OBSERVATION_LAYOUT, **racer}
+        return {"physics": PHYSICS_VERSION, "observation_layout": OBSERVATION_LAYOUTS["rays"], **racer}
     if racer:
         raise ConfigError(f"{', '.join(racer)}: only for {RACER_ID}, and the model is of {environment!s:.80}.")
     return {}

@@ -33,6 +33,8 @@ _HIGH = {
     State.BRAKE: 1.0,
     State.SHIFT: 6000.0,
 }
+# CasADi turns Ctrl-C into one of these: our functions throw nothing themselves, and no callback asks for a stop.
+_INTERRUPTED = ("NonIpopt_Exception_Thrown", "User_Requested_Stop")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ def solve(
     solver = ca.nlpsol("lap", "ipopt", problem, _options(max_iterations, is_warm_start) | program.derivatives)
     answer = solver(x0=_flatten(guess), lbx=low, ubx=high, lbg=-limit, ubg=limit)
     stats: Mapping[str, Any] = solver.stats()
+    if stats["return_status"] in _INTERRUPTED:
+        raise KeyboardInterrupt
     states, controls = _unflatten(np.array(answer["x"]).ravel(), count)
     times_s = np.array(program.times(answer["x"])).ravel()
     return Solution(

@@ -118,7 +118,7 @@ def open_folder(name: str) -> SweepFolder:
     for path in (Path(name), *([SWEEPS / name] if _NAME.fullmatch(name) else [])):
         if is_there(path / FILE_NAME):
             return SweepFolder(path)
-    raise InputFileError(f"{name:.200}: no sweep there (no {FILE_NAME}). Name a folder under {SWEEPS}, or its path.")
+    raise InputFileError(f"{name!r:.200}: no sweep there (no {FILE_NAME}). Name a folder under {SWEEPS}, or its path.")
 
 
 def lock_folder(folder: SweepFolder) -> RunLock:

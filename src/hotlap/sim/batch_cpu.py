@@ -15,7 +15,7 @@ from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.step import Batch, is_finite, make_batch, reset_car, step_car
 from hotlap.sim.vehicle import CAR_DTYPE
-from hotlap.sim.world import observe
+from hotlap.sim.world import NUM_OBSERVATIONS, observe
 
 # The size of numba's thread pool: one thread per core unless NUMBA_NUM_THREADS is set.
 MAX_THREADS: int = getattr(numba.config, "NUMBA_NUM_THREADS", 1)
@@ -81,7 +81,7 @@ def step_parallel(actions, ribbons, cars, rules, batch, autoreset, repeat):
 def observe_cars(ribbons, cars, batch):
     """Fill the observations of every car from its state."""
     for i in range(batch.states.shape[0]):
-        observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
+        observe(batch.states[i], ribbons, cars, batch.obs[i])
 
 
 class CpuEngine:
@@ -90,9 +90,9 @@ class CpuEngine:
     def __init__(self, num_threads: int = 1) -> None:
         self.num_threads = min(num_threads, MAX_THREADS)
 
-    def make_batch(self, num_cars: int) -> Batch:
+    def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         """A batch of `num_cars` cars, all zero."""
-        return make_batch(num_cars)
+        return make_batch(num_cars, num_observations)
 
     def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
         """Begin an episode for every car in `mask`."""

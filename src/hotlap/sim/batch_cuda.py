@@ -19,9 +19,10 @@ from hotlap.sim.maths import sin_cos
 from hotlap.sim.rays import NUM_RAYS
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
+from hotlap.sim.road_view import NUM_POINTS, view_point, view_position
 from hotlap.sim.step import Batch, drive_car, finish_episode, is_finite, make_batch, restart_car
 from hotlap.sim.vehicle import CAR_DTYPE
-from hotlap.sim.world import INFO_DTYPE, STATE_DTYPE, observe_motion, observe_ray
+from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS, STATE_DTYPE, observe_motion, observe_ray
 
 THREADS_PER_BLOCK = 64
 MIN_COMPUTE_CAPABILITY = (7, 0)
@@ -68,6 +69,23 @@ def _look(ribbons, batch):
         look(i, ray, ribbons, batch)
 
 
+@kernel
+def view(i, point, ribbons, batch):
+    """Fill the observation of one point of the road ahead of car i; the first one's thread also of its position."""
+    me, nodes, columns = batch.states[i], ribbons[1], batch.obs[i, NUM_OBSERVATIONS:]
+    track = ribbons[0][me.track]
+    if point == 0:
+        view_position(me, track, nodes, columns)
+    view_point(me, track, nodes, point, columns)
+
+
+def _view(ribbons, batch):
+    thread = cuda.grid(1)
+    i, point = thread // NUM_POINTS, thread % NUM_POINTS
+    if i < batch.states.shape[0]:
+        view(i, point, ribbons, batch)
+
+
 def _reset(mask, ribbons, cars, rules, batch):
     i = cuda.grid(1)
     if i < mask.shape[0]:
@@ -104,6 +122,7 @@ def batch_type() -> Any:
 class _Kernels(NamedTuple):
     drive: Any
     look: Any
+    view: Any
     reset: Any
     check: Any
 
@@ -116,6 +135,7 @@ def _kernels() -> _Kernels:
     return _Kernels(
         exact_kernel(_drive, (table, ribbons, cars, rules, batch, bad_car, types.boolean, types.int64)),
         exact_kernel(_look, (ribbons, batch)),
+        exact_kernel(_view, (ribbons, batch)),
         exact_kernel(_reset, (flags, ribbons, cars, rules, batch)),
         exact_kernel(_check, (table, bad_car)),
     )
@@ -128,15 +148,15 @@ class CudaCars:
     torch uses them without a copy.
     """
 
-    def __init__(self, setting: Setting, num_cars: int) -> None:
+    def __init__(self, setting: Setting, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> None:
         problem = find_problem()
         if problem:
             raise CudaError(f"--device cuda: {problem}")
-        self.num_cars = num_cars
+        self.num_cars, self.num_observations = num_cars, num_observations
         self._kernels = _kernels()
         self._ribbons = Ribbons(*(cuda.to_device(array) for array in setting.ribbons))
         self._cars, self._rules = cuda.to_device(setting.cars), cuda.to_device(setting.rules)
-        self.batch = Batch(*(cuda.to_device(array) for array in make_batch(num_cars)))
+        self.batch = Batch(*(cuda.to_device(array) for array in make_batch(num_cars, num_observations)))
         self.actions = cuda.to_device(np.zeros((num_cars, 3), np.float32))
         self._bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
         self._no_bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
@@ -160,7 +180,7 @@ class CudaCars:
         on_device = cuda.to_device(mask, stream=stream)
         arguments = (self._ribbons, self._cars, self._rules, self.batch)
         kernels.reset[self._blocks(1), THREADS_PER_BLOCK, stream](on_device, *arguments)
-        kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+        self._look(stream)
 
     def step(self, *, autoreset: bool, repeat: int, check_actions: bool = True, stream: Any = 0) -> None:
         """Up to `repeat` ticks with `actions`; where one of them is not finite, no car moves (see `find_bad_car`).
@@ -175,7 +195,14 @@ class CudaCars:
         kernels.drive[blocks, THREADS_PER_BLOCK, stream](
             self.actions, self._ribbons, self._cars, self._rules, self.batch, self._bad_car, autoreset, repeat
         )
+        self._look(stream)
+
+    def _look(self, stream: Any) -> None:
+        """Launch what observes the road: its walls by rays, and its course where the observation has it."""
+        kernels = self._kernels
         kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+        if self.num_observations > NUM_OBSERVATIONS:
+            kernels.view[self._blocks(NUM_POINTS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
 
     def find_bad_car(self) -> int:
         """The first car whose action was not finite in the last step, or ALL_FINE; waits for the GPU."""
@@ -226,9 +253,9 @@ class CudaEngine:
         self._cars: CudaCars | None = None
         self._setting: Setting | None = None
 
-    def make_batch(self, num_cars: int) -> Batch:
+    def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         """Room for `num_cars` cars, all zero."""
-        return make_batch(num_cars)
+        return make_batch(num_cars, num_observations)
 
     def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
         """Begin an episode for every car in `mask`."""
@@ -259,8 +286,13 @@ class CudaEngine:
         """The cars on the GPU, with the states of `batch`; recreated for other tracks or another number of cars."""
         known = self._setting
         is_same = known is not None and known.ribbons is setting.ribbons and known.cars is setting.cars
-        if self._cars is None or not is_same or self._cars.num_cars != len(batch.states):
-            self._cars = CudaCars(setting, len(batch.states))
+        num_cars, num_observations = batch.obs.shape
+        if (
+            self._cars is None
+            or not is_same
+            or (self._cars.num_cars, self._cars.num_observations) != (num_cars, num_observations)
+        ):
+            self._cars = CudaCars(setting, num_cars, num_observations)
         self._setting = setting
         self._cars.set_rules(setting.rules)
         self._cars.upload(batch.states)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch
+from hotlap.sim.world import NUM_OBSERVATIONS
 
 DeviceName = Literal["cpu", "cuda"]
 ALL_FINE = -1  # no car had a bad action
@@ -23,7 +24,7 @@ class Setting(NamedTuple):
 class Engine(Protocol):
     """Resets, steps and observes the cars of a batch."""
 
-    def make_batch(self, num_cars: int) -> Batch:
+    def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         """A batch of `num_cars` cars, all zero."""
 
     def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:

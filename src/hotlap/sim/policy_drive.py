@@ -105,14 +105,14 @@ def drive_on(i, worker, policy, memory, rules, ribbons, cars, episode_rules, bat
             break
         if drive.tick % rules.repeat == 0:
             # Nobody looks between two decisions, so the rays need not be cast on every tick.
-            observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
+            observe(batch.states[i], ribbons, cars, batch.obs[i])
             decide(policy, batch.obs[i], memory.history[i], memory.work[worker], action)
             if not (is_finite(action[0]) and is_finite(action[1]) and is_finite(action[2])):
                 drive.has_bad_action, drive.is_running = True, False
                 break
         drive_car(i, memory.actions, ribbons, cars, episode_rules, batch, 1)
         count_tick(i, rules, batch, drives)
-    observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
+    observe(batch.states[i], ribbons, cars, batch.obs[i])
 
 
 @entry_point()

@@ -24,6 +24,7 @@ NUM_ACTIONS = 3  # steer, throttle, brake
 
 POLICY_DTYPE = np.dtype(
     [
+        ("num_observations", np.int32),  # columns of an observation that it uses, from the first
         ("num_stack", np.int32),  # observations that the network sees at once
         ("num_fourier", np.int32),  # multiples of the lap progress of which it sees sine and cosine
         ("num_inputs", np.int32),
@@ -57,7 +58,7 @@ class PackedPolicy(NamedTuple):
 class PolicyMemory(NamedTuple):
     """What a policy keeps for N cars from one decision to the next, and room to compute in."""
 
-    history: NDArray[np.float32]  # (N, num_stack * 14), oldest first, zeros before the start
+    history: NDArray[np.float32]  # (N, num_stack * num_observations), oldest first, zeros before the start
     work: NDArray[np.float32]  # (num_workers, 2 * widest layer): workers may decide for cars at the same time
     actions: NDArray[np.float32]  # (N, 3)
 
@@ -73,14 +74,16 @@ def pack_policy(
     mean: NDArray[np.float64] | None = None,  # (num_inputs,); None: inputs are not normalized
     scale: NDArray[np.float64] | None = None,
     clip: float = np.inf,
+    num_observations: int = NUM_OBSERVATIONS,
     num_stack: int = 1,
     num_fourier: int = 0,
     is_squashed: bool = False,
 ) -> PackedPolicy:
     """A perceptron as one flat array and its layout."""
-    num_inputs = num_stack * NUM_OBSERVATIONS + 2 * num_fourier
+    num_inputs = num_stack * num_observations + 2 * num_fourier
     shape, records = np.zeros(1, POLICY_DTYPE), np.zeros(len(layers), LAYER_DTYPE)
-    shape["num_stack"], shape["num_fourier"], shape["num_inputs"] = num_stack, num_fourier, num_inputs
+    shape["num_observations"], shape["num_stack"] = num_observations, num_stack
+    shape["num_fourier"], shape["num_inputs"] = num_fourier, num_inputs
     shape["activation"], shape["is_squashed"], shape["clip"] = ACTIVATION_CODES[activation], is_squashed, clip
     mean = np.zeros(num_inputs) if mean is None else mean
     scale = np.ones(num_inputs) if scale is None else scale
@@ -105,17 +108,19 @@ def pack_policy(
 def make_memory(policy: PackedPolicy, num_cars: int, num_workers: int = 1) -> PolicyMemory:
     """The memory of a policy at the start of `num_cars` episodes."""
     widest = int(max(policy.layers["num_inputs"].max(), policy.layers["num_outputs"].max()))
-    history = np.zeros((num_cars, int(policy.shape["num_stack"][0]) * NUM_OBSERVATIONS), F)
+    num_seen = int(policy.shape["num_stack"][0]) * int(policy.shape["num_observations"][0])
+    history = np.zeros((num_cars, num_seen), F)
     return PolicyMemory(history, np.zeros((num_workers, 2 * widest), F), np.zeros((num_cars, NUM_ACTIONS), F))
 
 
 @kernel
-def remember(obs, history):
+def remember(shape, obs, history):
     """Add a car's next observation to its history and drop the oldest."""
-    kept = history.shape[0] - NUM_OBSERVATIONS
+    size = shape.num_observations
+    kept = history.shape[0] - size
     for k in range(kept):
-        history[k] = history[k + NUM_OBSERVATIONS]
-    for k in range(NUM_OBSERVATIONS):
+        history[k] = history[k + size]
+    for k in range(size):
         history[kept + k] = obs[k]
 
 
@@ -125,7 +130,7 @@ def fill_inputs(shape, history, inputs):
     num_seen = history.shape[0]
     for k in range(num_seen):
         inputs[k] = history[k]
-    progress = history[num_seen - NUM_OBSERVATIONS + OBS_PROGRESS]
+    progress = history[num_seen - shape.num_observations + OBS_PROGRESS]
     for k in range(shape.num_fourier):
         sine, cosine = sin_cos(progress * (TWO_PI * F(k + 1)))
         inputs[num_seen + k] = sine
@@ -184,11 +189,11 @@ def bound(shape, numbers, outputs, action):
 
 @kernel
 def decide(policy, obs, history, work, action):
-    """The next action of one car: `obs` (14,) joins its `history`, and `action` (3,) is filled."""
+    """The next action of one car: `obs` joins its `history`, and `action` (3,) is filled."""
     shape, numbers = policy.shape[0], policy.numbers
     half = work.shape[0] // 2
     here, there = work[:half], work[half:]
-    remember(obs, history)
+    remember(shape, obs, history)
     fill_inputs(shape, history, here)
     normalize(shape, numbers, here)
     num_layers = policy.layers.shape[0]
@@ -203,6 +208,6 @@ def decide(policy, obs, history, work, action):
 
 @entry_point()
 def decide_cars(policy, obs, memory):
-    """The next actions of every car, in `memory.actions`, for observations (N, 14)."""
+    """The next actions of every car, in `memory.actions`, for observations (N, 14 or more)."""
     for i in range(obs.shape[0]):
         decide(policy, obs[i], memory.history[i], memory.work[0], memory.actions[i])

@@ -7,7 +7,7 @@ from hotlap.sim.compilation import kernel
 F = np.float32
 ZERO = F(0.0)
 
-START_ON_LINE, START_RANDOM = 0, 1
+START_ON_LINE, START_RANDOM, START_ANYWHERE = 0, 1, 2
 
 RULES_DTYPE = np.dtype(
     [
@@ -18,6 +18,7 @@ RULES_DTYPE = np.dtype(
         ("backward_penalty", np.float32),
         ("stillness_penalty", np.float32),
         ("stillness_speed_mps", np.float32),
+        ("progress_length_m", np.float32),  # what the distance of a tick is divided by; zero: the lap's length
         ("max_ticks", np.int32),
         ("stillness_ticks", np.int32),
         ("num_gates", np.int32),
@@ -31,7 +32,8 @@ RULES_DTYPE = np.dtype(
 def reward_terms(rules, moved_share, speed_share, is_still, touches_wall, is_off_road):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
-    `moved_share` is the tick's distance over the lap's length, `speed_share` the speed over the top speed.
+    `moved_share` is the tick's distance over the lap's length, or over the one that the rules name; `speed_share` is
+    the speed over the top speed.
     """
     return (
         rules.progress * moved_share,

@@ -16,7 +16,7 @@ class Batch(NamedTuple):
     """Everything that a step reads and writes, for N cars; every array has N rows."""
 
     states: NDArray[np.void]
-    obs: NDArray[np.float32]  # (N, 14)
+    obs: NDArray[np.float32]  # (N, 14), or more columns with the view of the road
     rewards: NDArray[np.float32]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
@@ -25,16 +25,16 @@ class Batch(NamedTuple):
     final_infos: NDArray[np.void]
 
 
-def make_batch(num_cars: int) -> Batch:
+def make_batch(num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
     """A batch of `num_cars` cars, all zero."""
     return Batch(
         np.zeros(num_cars, STATE_DTYPE),
-        np.zeros((num_cars, NUM_OBSERVATIONS), np.float32),
+        np.zeros((num_cars, num_observations), np.float32),
         np.zeros(num_cars, np.float32),
         np.zeros(num_cars, np.bool_),
         np.zeros(num_cars, np.bool_),
         np.zeros(num_cars, INFO_DTYPE),
-        np.zeros((num_cars, NUM_OBSERVATIONS), np.float32),
+        np.zeros((num_cars, num_observations), np.float32),
         np.zeros(num_cars, INFO_DTYPE),
     )
 
@@ -70,7 +70,7 @@ def restart_car(i, ribbons, rules, batch):
 def reset_car(i, ribbons, cars, rules, batch):
     """Begin car i's episode and observe it."""
     restart_car(i, ribbons, rules, batch)
-    observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
+    observe(batch.states[i], ribbons, cars, batch.obs[i])
 
 
 @kernel
@@ -119,7 +119,7 @@ def finish_episode(i, ribbons, cars, rules, batch):
     """Keep the last info and observation of car i's episode, and begin its next one."""
     me = batch.states[i]
     batch.final_infos[i] = batch.infos[i]
-    observe(me, ribbons[0], ribbons[2], cars, batch.final_obs[i])
+    observe(me, ribbons, cars, batch.final_obs[i])
     me.episode += 1
     restart_car(i, ribbons, rules, batch)
 
@@ -133,4 +133,4 @@ def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
     has_ended = drive_car(i, actions, ribbons, cars, rules, batch, repeat)
     if autoreset and has_ended:
         finish_episode(i, ribbons, cars, rules, batch)
-    observe(batch.states[i], ribbons[0], ribbons[2], cars, batch.obs[i])
+    observe(batch.states[i], ribbons, cars, batch.obs[i])

@@ -6,11 +6,12 @@ import numpy as np
 
 from hotlap.sim.compilation import kernel
 from hotlap.sim.laps import count_gates
-from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos, wrap_angle
+from hotlap.sim.maths import PI, arc_tangent, clamp, mix, sin_cos, wrap_angle
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M, cast, ray_direction
-from hotlap.sim.rewards import START_RANDOM, reward_terms
+from hotlap.sim.rewards import START_ANYWHERE, START_ON_LINE, reward_terms
 from hotlap.sim.ribbon import arc_length, locate, node_after, place
 from hotlap.sim.rng import uniform
+from hotlap.sim.road_view import view_road
 from hotlap.sim.vehicle import advance
 
 F = np.float32
@@ -25,6 +26,9 @@ YAW_RATE_SCALE_RADPS = F(5.0)
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
+# Starts anywhere: how many of the cars stand still, with any heading, and the share of the distance to the walls used.
+STANDING_CHANCE = F(0.125)
+STANDING_WIDTH = F(0.8)
 
 # Limits the spin that a wall contact can cause.
 MAX_WALL_SPIN_RADPS = F(4.0)
@@ -89,10 +93,13 @@ INFO_DTYPE = np.dtype(
 
 @kernel
 def begin_episode(me, tracks, nodes, rules):
-    """Put the car on the start line, or with random starts anywhere on the track at a feasible speed."""
+    """Put the car on the start line; or with random starts somewhere on the road at a feasible speed.
+
+    With starts anywhere some of the cars stand still instead, on or beside the road, with any heading.
+    """
     track = tracks[me.track]
     node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
-    is_random = rules.start == START_RANDOM
+    is_random = rules.start != START_ON_LINE
     if is_random:
         node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
         share = uniform(me.seed, me.episode, 1)
@@ -101,6 +108,9 @@ def begin_episode(me, tracks, nodes, rules):
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
         at = nodes[U(track.first_node + node)]
         left_m = START_WIDTH * side * (at.road_left_m if side > ZERO else at.road_right_m)
+        if rules.start == START_ANYWHERE and uniform(me.seed, me.episode, 5) < STANDING_CHANCE:
+            turn_rad, pace = PI * (TWO * uniform(me.seed, me.episode, 6) - ONE), ZERO
+            left_m = STANDING_WIDTH * side * (at.wall_left_m if side > ZERO else at.wall_right_m)
     here = nodes[U(track.first_node + node)]
     me.x_m, me.y_m = place(track, nodes, node, share, left_m)
     me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)
@@ -222,9 +232,8 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
-    terms = reward_terms(
-        rules, moved_m / track.length_m, speed_mps / car.top_speed_mps, is_still, touches_wall, off_road
-    )
+    length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
+    terms = reward_terms(rules, moved_m / length_m, speed_mps / car.top_speed_mps, is_still, touches_wall, off_road)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
@@ -266,9 +275,12 @@ def observe_motion(me, tracks, cars, obs):
 
 
 @kernel
-def observe(me, tracks, portals, cars, obs):
-    """Fill the 14 observations."""
+def observe(me, ribbons, cars, obs):
+    """Fill the 14 observations, and the view of the road where `obs` has room for it."""
+    tracks, nodes, portals = ribbons
     sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     for ray in range(NUM_RAYS):
         obs[ray] = observe_ray(me, tracks, portals, ray, cos_yaw, sin_yaw)
     observe_motion(me, tracks, cars, obs)
+    if obs.shape[0] > NUM_OBSERVATIONS:
+        view_road(me, tracks, nodes, obs[NUM_OBSERVATIONS:])

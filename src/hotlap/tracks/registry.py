@@ -5,6 +5,7 @@ an id that is not listed is refused.
 """
 
 import difflib
+import fnmatch
 import json
 import os
 import re
@@ -106,6 +107,18 @@ def split_ids(split: str) -> list[str]:
     if split not in SPLITS:
         raise TrackError(f"split must be one of {', '.join(SPLITS)}, got {split!r:.40}.")
     return [f"{split}-{index:03d}" for index in range(len(SPLITS[split]))]
+
+
+def named_tracks(name: str) -> list[str]:
+    """The ids that a name means: those of a split, those that match a pattern with `*`, or the id itself."""
+    if name in SPLITS:
+        return split_ids(name)
+    if "*" not in name:
+        return [name]
+    found = fnmatch.filter((entry.track_id for entry in list_tracks()), name)
+    if not found:
+        raise UnknownTrackError(f"tracks {name!r:.80}: no id is like this. `hotlap tracks list` shows all.")
+    return found
 
 
 def load_track(track_id: str) -> Track:

@@ -42,8 +42,9 @@ class PolicyEvaluator:
 
     def __init__(self, config: RunConfig, card: ModelCard) -> None:
         self._config, self._card = in_process(config), card
-        is_racer, track = self._config.is_racer, self._config.racer.track
-        reference = find_reference(load_track(track)) if is_racer else None
+        racer = self._config.racer
+        has_one_track = self._config.is_racer and not racer.tracks
+        reference = find_reference(load_track(racer.track)) if has_one_track else None
         self.optimal_lap_s = reference.lap_time_s if reference else None
 
     def score_learner(self, learner: Learner) -> PolicyScore:
@@ -68,7 +69,7 @@ class PolicyEvaluator:
         return PolicyScore((returns.mean,), figures)
 
     def evaluate_laps(self, policy: LearnedPolicy, episodes: int) -> Evaluation:
-        """Laps on the run's own track from random starts."""
+        """Laps on the run's own tracks from random starts."""
         return self._race(LearnedDriver(policy, self._card, self._config.experiment_id), episodes, SELECTION_SEED)
 
     def evaluate_file(self, path: Path, episodes: int) -> Evaluation:
@@ -76,7 +77,9 @@ class PolicyEvaluator:
         return self._race(LearnedDriver.from_file(read_model(path)), episodes, FINAL_SEED)
 
     def _race(self, driver: LearnedDriver, episodes: int, seed: int) -> Evaluation:
-        found = evaluate(driver, self._config.racer.track, episodes=episodes, start="random", seed=seed)
+        racer = self._config.racer
+        tracks = racer.track_ids if racer.tracks else racer.track
+        found = evaluate(driver, tracks, episodes=episodes, start="random", seed=seed)
         return found.against(self.optimal_lap_s) if self.optimal_lap_s else found
 
     def evaluate_returns(self, policy: LearnedPolicy, episodes: int, seed: int = SELECTION_SEED) -> Returns:

@@ -23,11 +23,11 @@ def resolve_config(recipe: str | None, asked: Mapping[str, Any]) -> RunConfig:
     the shipped one for the algorithm and environment is used, if there is one.
     """
     overrides = {key: value for key, value in asked.items() if value is not None}
-    name = recipe or _default_recipe(overrides)
-    if not name:
+    name = _default_recipe(overrides) if recipe is None else recipe
+    if name is None:
         return _with_suitable_actions(_build({}, overrides, "settings"))
     data, where = read_mapping(find_recipe(name)), f"recipe {name}"
-    if recipe:
+    if recipe is not None:
         _refuse_other_algorithm(recipe, data, overrides)
     try:
         return _with_suitable_actions(_build(dict(data), overrides, where))

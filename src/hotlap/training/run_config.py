@@ -16,9 +16,11 @@ from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.settings import RacerSettings
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import ConfigError
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.sim.engine import DeviceName
+from hotlap.tracks.registry import named_tracks
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.hyperparameters import MAX_STEPS, A2CSettings, Hyperparameters, PPOSettings, SACSettings
 
@@ -30,10 +32,18 @@ class RacerOptions:
     """The racer environment. Other environments take `env_args` instead."""
 
     track: str = setting(DEFAULT_TRACK, "Id of the track.")
+    tracks: tuple[str, ...] = setting(
+        (),
+        "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
+        "a pattern with `*` for all tracks of such ids.",
+    )
     action_repeat: int = setting(1, "Ticks of 1/60 s that one decision lasts.", Range(1, MAX_REPEAT))
     stack: int = setting(1, "Number of last observations that the policy sees.", Range(1, MAX_STACK))
     lap_fourier: int = setting(
         0, "Number of sine and cosine pairs of the lap progress added to the observation.", Range(0, MAX_LAP_FOURIER)
+    )
+    observation: ObservationName = setting(
+        "rays", "What the policy sees: `rays`, or `road`, which adds the road ahead."
     )
     config: Mapping[str, Any] = setting(
         dict, "Rewards and episodes, with the keys of `ai-config.json` ([environment](environment.md))."
@@ -42,6 +52,11 @@ class RacerOptions:
     def __post_init__(self) -> None:
         check_ranges(self)
         self.settings()
+
+    @property
+    def track_ids(self) -> list[str]:
+        """The ids of all tracks."""
+        return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
 
     def settings(self) -> RacerSettings:
         """`config` as the environment's own settings."""

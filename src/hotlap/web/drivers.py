@@ -1,7 +1,6 @@
 """The drivers of the page, found by id: built-in ones, shipped models, and models in the results folder."""
 
 import re
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -11,6 +10,7 @@ from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import DriverError, HotlapError, InputFileError, ModelError
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import find_model, read_model
+from hotlap.models.shipped_models import SHIPPED_NAMES, shipped_path
 from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.web.page_data import page_file, recorded_run
@@ -26,7 +26,6 @@ DriverKind = Literal["champion", "generalist", "model", "casual", "optimal"]
 
 RECORDED_ID = "recorded"
 MAX_CACHED_POLICY_BYTES = 16 << 20
-_SHIPPED = Path(str(files("hotlap.models"))) / "shipped"
 _RUN = re.compile(r"run:([A-Za-z0-9][A-Za-z0-9._-]{0,127})(?:@(0|[1-9]\d{0,14}))?", re.ASCII)
 _POLICIES: ByteLimitedCache[tuple[Path, int, int], bytes] = ByteLimitedCache(MAX_CACHED_POLICY_BYTES)
 
@@ -34,9 +33,11 @@ _POLICIES: ByteLimitedCache[tuple[Path, int, int], bytes] = ByteLimitedCache(MAX
 def list_drivers(track_id: str, *, has_optimal: bool) -> list[dict[str, Any]]:
     """Every driver that can drive a track, as the API gives them."""
     found = []
-    for kind in ("champion", "generalist"):
-        if _shipped_path(kind, track_id).is_file():
-            found.append(_describe(kind, kind, kind, track_id if kind == "champion" else None, has_policy=True))
+    for kind in SHIPPED_NAMES:
+        if shipped_path(kind, track_id) is not None:
+            found.append(
+                _describe(kind, kind, kind_of(kind), track_id if kind == "champion" else None, has_policy=True)
+            )
     if has_optimal:
         found.append(_describe("optimal", "optimal", "optimal", None, on_track=track_id))
     found.append(_describe("casual", "casual", "casual", None, on_track=track_id))
@@ -59,9 +60,9 @@ def kind_of(driver_id: str) -> DriverKind:
 
 def find_driver_model(driver_id: str, track_id: str | None = None) -> Path:
     """The model file of a driver; a DriverError where there is none."""
-    if driver_id in ("champion", "generalist"):
-        path = _shipped_path(driver_id, track_id or "")
-        if not path.is_file():
+    if driver_id in SHIPPED_NAMES:
+        path = shipped_path(driver_id, track_id or "")
+        if path is None:
             raise _unknown(driver_id)
         return path
     match = _RUN.fullmatch(driver_id)
@@ -109,7 +110,7 @@ def make_model_driver(driver_id: str, track_id: str) -> PackedDriver:
 
 def shipped_model_ids(track_id: str) -> list[str]:
     """The drivers with a policy that ship for a track."""
-    found = [kind for kind in ("champion", "generalist") if _shipped_path(kind, track_id).is_file()]
+    found = [kind for kind in SHIPPED_NAMES if shipped_path(kind, track_id) is not None]
     run = recorded_run()
     return [*found, RECORDED_ID] if run and run["track"] == track_id else found
 
@@ -160,10 +161,6 @@ def _plain(path: Path) -> Path:
     except OSError as error:
         raise DriverError(f"{path.name}: cannot be used ({error.strerror or error}). Choose another.") from None
     return path
-
-
-def _shipped_path(kind: str, track_id: str) -> Path:
-    return _SHIPPED / ("generalist.zip" if kind == "generalist" else f"{Path(track_id).name}.zip")
 
 
 def _unknown(driver_id: str) -> UnknownDriverError:

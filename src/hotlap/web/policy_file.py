@@ -13,6 +13,7 @@ from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy
 
 MAGIC = b"HLP1"
 _HEAD = struct.Struct("<4sI")
+_COUNTS = ("num_observations", "num_stack", "num_fourier", "num_inputs", "activation")
 
 
 def policy_bytes(model: ModelFile) -> bytes:
@@ -26,7 +27,7 @@ def policy_bytes(model: ModelFile) -> bytes:
         "track": card.track,
         "step": card.step,
         "action_repeat": card.action_repeat,
-        **{name: int(shape[name]) for name in ("num_stack", "num_fourier", "num_inputs", "activation")},
+        **{name: int(shape[name]) for name in _COUNTS},
         "is_squashed": bool(shape["is_squashed"]),
         "clip": clip if math.isfinite(clip) else None,
         "num_numbers": int(packed.numbers.size),

@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from hotlap.drivers.driver import Driver
+from hotlap.drivers.driver import Driver, observation_of
 from hotlap.envs.fleet import MAX_REPEAT, Fleet
 from hotlap.envs.settings import MAX_COUNT, RacerSettings
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import DriverError, ReplayError
 from hotlap.evaluation.evaluate import Lap, LapCounter, StuckDetector
 from hotlap.sim.batch_cpu import CpuEngine
@@ -20,11 +21,11 @@ from hotlap.web.replay_format import MAX_TICKS, Actions, Replay, quantise
 __all__ = ["Replay", "best_lap", "record_drive", "simulate", "verify"]
 
 
-def make_race_fleet(track_id: str, seed: int = 0) -> Fleet:
+def make_race_fleet(track_id: str, seed: int = 0, observation: ObservationName = "rays") -> Fleet:
     """One car standing on the line, under the rules of the page: the default ones without time limits."""
     defaults = RacerSettings()
     episode = replace(defaults.episode, max_steps=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT)
-    fleet = Fleet([track_id], replace(defaults, episode=episode), 1, CpuEngine())
+    fleet = Fleet([track_id], replace(defaults, episode=episode), 1, CpuEngine(), observation)
     fleet.seed(np.array([seed], np.uint64))
     fleet.reset(start="line")
     return fleet
@@ -71,7 +72,7 @@ def record_drive(driver: Driver, track_id: str, num_laps: int, seed: int = 0, *,
     With `is_quantised` the driver's actions are quantised before they are simulated: the replay is smaller, but not
     bit for bit the lap of `hotlap evaluate`.
     """
-    fleet = make_race_fleet(track_id, seed)
+    fleet = make_race_fleet(track_id, seed, observation_of(driver))
     driver.begin(fleet, seed)
     laps, stuck = LapCounter(1), StuckDetector(fleet)
     running = np.ones(1, np.bool_)

@@ -54,9 +54,8 @@ def part_of(rollout, rank):
     )
 
 
-def update(rollout, orders, batch_size, processes):
-    """The weights and losses after an update of a fresh learner."""
-    policy = build(env=RACER, num_envs=2).policy
+def update(policy, rollout, orders, batch_size, processes):
+    """The weights and losses after an update."""
     adam = FlatAdam(policy.optimizer)
     nets = ActorCritic.of(policy)
     losses = PPOUpdate(adam, nets, policy.log_std, rollout, SETTINGS, batch_size, processes).run(orders)
@@ -69,7 +68,8 @@ def both():
     """Weights and losses of one process, and of each of two."""
     generator = torch.Generator().manual_seed(4)
     orders = [[torch.randperm(NUM_ROWS, generator=generator) for _ in range(2)] for _ in range(SIZE)]
-    policy = build(env=RACER, num_envs=2).policy
+    # Not in the threads: they would draw their weights from one generator.
+    policy, *policies = (build(env=RACER, num_envs=2).policy for _ in range(1 + SIZE))
     rollout = random_rollout(policy.observation_space.shape[0], policy.action_space.shape[0])
     together = [
         torch.cat([
@@ -83,14 +83,14 @@ def both():
 
     def run(rank):
         processes = ThreadProcesses(rank, board, barrier)
-        found[rank] = update(part_of(rollout, rank), orders[rank], BATCH, processes)
+        found[rank] = update(policies[rank], part_of(rollout, rank), orders[rank], BATCH, processes)
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(SIZE)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return update(rollout, together, SIZE * BATCH, ALONE), found
+    return update(policy, rollout, together, SIZE * BATCH, ALONE), found
 
 
 def test_weights_and_losses_are_those_of_one_process(both):

@@ -93,10 +93,17 @@ class Keep(BaseCallback):
             }
         },
         {
+            "racer": {
+                "observation": "road",
+                "lap_fourier": 2,
+                "config": {"episode": {"start": "random", "maxSteps": 21}},
+            }
+        },
+        {
             "racer": {"config": {"episode": {"start": "random", "maxSteps": 5}}}
         },  # each car is cut off several times per rollout
     ],
-    ids=["normalized", "as they are", "rewards only", "clipped observations", "stacked", "short episodes"],
+    ids=["normalized", "as they are", "rewards only", "clipped observations", "stacked", "road", "short episodes"],
 )
 def test_rollouts_are_those_of_the_library(changes):
     ours, theirs = Keep(), Keep()

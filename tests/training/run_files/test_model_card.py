@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.training.run_files.model_card import make_card
 from hotlap.training.vec_envs.factory import TrainingEnvs
@@ -17,7 +17,11 @@ def test_a_racer_card_has_the_physics_and_the_racer_options():
     options = {"track": "track-02", "action_repeat": 3, "stack": 2, "lap_fourier": 1}
     card = card_of(tiny_config("a2c", seed=5, racer=options, normalize={"clip_obs": 7.0}))
     assert (card.algorithm, card.environment, card.seed, card.step) == ("a2c", "hotlap/Racer-v0", 5, 12)
-    assert (card.physics, card.observation_layout, card.track) == (PHYSICS_VERSION, OBSERVATION_LAYOUT, "track-02")
+    assert (card.physics, card.observation_layout, card.track) == (
+        PHYSICS_VERSION,
+        OBSERVATION_LAYOUTS["rays"],
+        "track-02",
+    )
     assert (card.action_repeat, card.stack, card.lap_fourier, card.clip_obs) == (3, 2, 1, 7.0)
     assert (card.policy.kind, card.policy.net_arch, card.weights_digest) == ("MlpPolicy", (8,), "digest")
 

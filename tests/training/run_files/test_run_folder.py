@@ -52,7 +52,7 @@ def test_a_name_is_a_folder_under_experiments_and_a_path_is_itself(tmp_path):
     assert folder_of(str(tmp_path / "x")) == tmp_path / "x"
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "a\nb", "./a\nb", "a\0b"])
 def test_an_invalid_name_is_refused(name):
     with pytest.raises(TrainingError, match="is not a valid name for a run"):
         folder_of(name)

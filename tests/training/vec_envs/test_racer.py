@@ -27,11 +27,13 @@ CONFIG = {
 }
 
 
-def dummy(num_envs: int, config=CONFIG, tracks=("track-01",), repeat: int = 1, stack: int = 1) -> VecEnv:
+def dummy(
+    num_envs: int, config=CONFIG, tracks=("track-01",), repeat: int = 1, stack: int = 1, observation: str = "rays"
+) -> VecEnv:
     """The oracle: monitored single environments."""
 
     def make(car: int) -> gym.Env:
-        return Monitor(HoldAction(RacerEnv(tracks[car % len(tracks)], config), repeat))
+        return Monitor(HoldAction(RacerEnv(tracks[car % len(tracks)], config, observation=observation), repeat))
 
     env = DummyVecEnv([lambda car=car: make(car) for car in range(num_envs)])
     return VecFrameStack(env, stack) if stack > 1 else env
@@ -125,12 +127,19 @@ def compare(env: RacerVecEnv, others: VecEnv, num_steps: int, lap_every: int = 4
         (5, 300, {"stack": 2}),
         (5, 300, {"stack": 4}),
         (5, 150, {"stack": 3, "action_repeat": 2}),
+        (5, 300, {"observation": "road"}),
+        (5, 150, {"stack": 2, "action_repeat": 2, "observation": "road"}),
     ],
 )
 def test_results_are_those_of_monitored_single_environments(num_envs, num_steps, options):
     repeat, stack = options.get("action_repeat", 1), options.get("stack", 1)
-    env, others = racer(num_envs, None, **options), dummy(num_envs, repeat=repeat, stack=stack)
-    assert env.observation_space.shape == others.observation_space.shape == (14 * stack,)
+    observation = options.get("observation", "rays")
+    env, others = racer(num_envs, None, **options), dummy(num_envs, repeat=repeat, stack=stack, observation=observation)
+    assert (
+        env.observation_space.shape
+        == others.observation_space.shape
+        == ({"rays": 14, "road": 58}[observation] * stack,)
+    )
     for one in (env, others):
         assert one.seed(40) == list(range(40, 40 + num_envs))
     seen = compare(env, others, num_steps, lap_every=20 if repeat > 1 else 45)
@@ -339,8 +348,8 @@ def test_pending_seeds_and_starts_are_saved(seeded):
         ("lengths", np.full(3, -1), "lengths not negative"),
         ("is_reset", np.array(1), "column 'is_reset' must be bool"),
         ("seeds", np.zeros(3, np.int64), "column 'seeds'"),
-        ("starts", np.full(3, 2, np.int8), "'starts' must be from -1 to 1"),
-        ("starts", np.full(3, -2, np.int8), "'starts' must be from -1 to 1"),
+        ("starts", np.full(3, 3, np.int8), "'starts' must be from -1 to 2"),
+        ("starts", np.full(3, -2, np.int8), "'starts' must be from -1 to 2"),
         ("stack", np.zeros((3, 28), F), "the stack must be"),
         ("world.node", np.full(3, -1, np.int32), "column 'node' must not be negative"),
         ("boost", np.zeros(3), "columns are not those of this version"),

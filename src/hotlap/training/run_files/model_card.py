@@ -6,7 +6,7 @@ from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv
 
-from hotlap.envs.spaces import OBSERVATION_LAYOUT
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.models.model_file import ModelCard
 from hotlap.models.policy import policy_kind
 from hotlap.models.space_data import space_data
@@ -27,13 +27,14 @@ def make_card(config: RunConfig, env: VecEnv, step: int, weights_digest: str) ->
     if local.is_racer:
         racer = {
             "physics": PHYSICS_VERSION,
-            "observation_layout": OBSERVATION_LAYOUT,
-            "track": local.racer.track,
-            "track_digest": track_digest(load_track(local.racer.track).nodes),
+            "observation_layout": OBSERVATION_LAYOUTS[local.racer.observation],
             "action_repeat": local.racer.action_repeat,
             "stack": local.racer.stack,
             "lap_fourier": local.racer.lap_fourier,
         }
+        if not local.racer.tracks:
+            track = load_track(local.racer.track)
+            racer |= {"track": track.track_id, "track_digest": track_digest(track.nodes)}
     return ModelCard(
         algorithm=config.algo,
         environment=local.env,

@@ -98,7 +98,7 @@ def create_run(config: RunConfig, name: str | None, overwrite: bool, lock: RunLo
 
     `lock` is acquired before anything is deleted, and stays acquired; without it the folder is locked meanwhile.
     """
-    path = folder_of(name or config.experiment_id)
+    path = folder_of(config.experiment_id if name is None else name)
     held = lock or RunLock(path)
     try:
         if path.exists() and not path.is_dir():
@@ -154,7 +154,8 @@ def open_run(run: str) -> tuple[RunFolder, RunConfig]:
     path = Path(run) if is_there(Path(run) / CONFIG_NAME) else folder_of(run)
     if not is_there(path / CONFIG_NAME):
         raise InputFileError(
-            f"{run:.200}: no run there (no {CONFIG_NAME}). Name a folder under {EXPERIMENTS}, or its path."
+            f"{run:.200}: no run there (no {CONFIG_NAME}). Name a folder under {EXPERIMENTS}, its path, or one of its "
+            "checkpoints."
         )
     _files_of(path)  # refuses links
     config = load_config(path / CONFIG_NAME)
@@ -174,11 +175,13 @@ def split_checkpoint(run: str) -> tuple[str, Path | None]:
 
 def folder_of(name: str) -> Path:
     """The folder of a run of this name; a name with a slash is a path."""
-    if "/" in name or "\\" in name:
-        return Path(name)
-    if name in ("", ".", ".."):
-        raise TrainingError(f"{name!r} is not a valid name for a run. Use letters and digits, or a path with a slash.")
-    return EXPERIMENTS / name
+    is_path = "/" in name or "\\" in name
+    # A root folder has no name; a line break would tear the messages and tables that show the name.
+    if name in ("", ".", "..") or not name.isprintable() or (is_path and not Path(name).name):
+        raise TrainingError(
+            f"{name!r:.80} is not a valid name for a run. Use letters and digits, or a path with a slash."
+        )
+    return Path(name) if is_path else EXPERIMENTS / name
 
 
 def _files_of(path: Path) -> list[Path]:

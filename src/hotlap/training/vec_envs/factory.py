@@ -69,11 +69,12 @@ def make_cars(racer: RacerOptions, num_cars: int, num_threads: int | None = None
     """Our cars in this process, with the track, observations and action repeat of a run."""
     return RacerVecEnv(
         num_cars,
-        racer.track,
+        racer.track_ids,
         racer.config,
         action_repeat=racer.action_repeat,
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
+        observation=racer.observation,
         num_threads=num_threads,
     )
 

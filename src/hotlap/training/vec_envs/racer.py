@@ -1,7 +1,7 @@
 """`RacerVecEnv`: our cars as a VecEnv of stable-baselines3, stepped in one compiled call."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,15 @@ from hotlap.envs.infos import RESET_COLUMNS, REWARD_KEYS, Info, step_info
 from hotlap.envs.observations import ObservationStack, stacked_observation_space
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
-from hotlap.envs.settings import SettingsSource
-from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions
+from hotlap.envs.settings import SettingsSource, StartName
+from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, num_observations
 from hotlap.errors import ConfigError, StateError
-from hotlap.sim.world import NUM_OBSERVATIONS
 from hotlap.training.vec_envs.base import BatchStep, BatchVecEnv, Mask
 
 # Prefix of the fleet's columns in a saved state, so that their names cannot clash with ours.
 _WORLD = "world."
 # Starts asked for at the next reset, by their index in a saved state; with _NO_START the settings decide.
-_STARTS = ("line", "random")
+_STARTS = get_args(StartName)
 _NO_START = -1
 
 
@@ -42,13 +41,16 @@ class RacerVecEnv(BatchVecEnv):
         action_repeat: int = 1,
         stack: int = 1,
         lap_fourier: int = 0,
+        observation: ObservationName = "rays",
         num_threads: int | None = None,
     ) -> None:
         check_repeat(action_repeat)
-        observations = stacked_observation_space(stack, lap_fourier)
-        self.fleet = RacerVectorEnv(num_envs, track_id, config, num_threads=num_threads).fleet
+        observations = stacked_observation_space(stack, lap_fourier, observation)
+        cars = RacerVectorEnv(num_envs, track_id, config, num_threads=num_threads, observation=observation)
+        self.fleet = cars.fleet
         self.action_repeat, self.stack, self.lap_fourier = action_repeat, stack, lap_fourier
-        self._stack = ObservationStack(num_envs, stack, NUM_OBSERVATIONS, lap_fourier)
+        self._num_observations = num_observations(observation)
+        self._stack = ObservationStack(num_envs, stack, self._num_observations, lap_fourier)
         self._ended: Mask | None = None  # which episodes ended on the last step; None before the first step
         super().__init__(num_envs, observations, action_space())
 
@@ -174,7 +176,7 @@ class RacerVecEnv(BatchVecEnv):
             raise StateError("state: returns must be finite and lengths not negative.")
         if (new["starts"] < _NO_START).any() or (new["starts"] >= len(_STARTS)).any():
             raise StateError(f"state: column 'starts' must be from {_NO_START} to {len(_STARTS) - 1}.")
-        stack = ObservationStack(self.num_envs, self.stack, NUM_OBSERVATIONS, self.lap_fourier)
+        stack = ObservationStack(self.num_envs, self.stack, self._num_observations, self.lap_fourier)
         stack.set_state({name: new[name] for name in stack.get_state()})
         self.fleet.set_state({name.removeprefix(_WORLD): new[name] for name in new if name.startswith(_WORLD)})
         self._stack = stack

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hotlap.sim.world import NUM_OBSERVATIONS, OBS_PROGRESS
+from hotlap.sim.world import OBS_PROGRESS
 from hotlap.training.vec_envs.racer import RacerVecEnv
 
 
@@ -87,7 +87,7 @@ class TensorCars:
 
     def _write_features(self, out: Tensor) -> None:
         """The stacked observations, then the sines and the cosines of the lap progress."""
-        num_stacked, num_waves = self._history.shape[1] * NUM_OBSERVATIONS, len(self._frequencies_rad)
+        num_stacked, num_waves = self._history[0].numel(), len(self._frequencies_rad)
         out[:, :num_stacked] = self._history.flatten(1)
         if num_waves:
             angles = self._history[:, -1, OBS_PROGRESS, None] * self._frequencies_rad
@@ -126,7 +126,7 @@ class _GpuEngine:
         from hotlap.sim import batch_cuda  # needs numba-cuda
 
         self._env, self._batch_cuda = env, batch_cuda
-        self._cars = batch_cuda.CudaCars(env.fleet.setting, env.num_envs)
+        self._cars = batch_cuda.CudaCars(env.fleet.setting, *env.fleet.batch.obs.shape)
         batch = self._cars.batch
         self.actions = _tensor(self._cars.actions)
         self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))

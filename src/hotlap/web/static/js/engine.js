@@ -215,10 +215,11 @@ export class PolicyPilot {
     const layers = new Uint8Array(layer.size * policy.layers.length);
     policy.layers.forEach((one, k) => layers.set(world.pack('layer', one), k * layer.size));
     const widths = policy.layers.flatMap((one) => [one.num_inputs, one.num_outputs]);
-    const numHistory = policy.num_stack * description.num_observations;
+    const numSeen = policy.num_observations;
+    const numHistory = policy.num_stack * numSeen;
     this.values = {
       shape: world.put(world.pack('policy', {
-        num_stack: policy.num_stack, num_fourier: policy.num_fourier, num_inputs: policy.num_inputs,
+        num_observations: numSeen, num_stack: policy.num_stack, num_fourier: policy.num_fourier, num_inputs: policy.num_inputs,
         activation: policy.activation, is_squashed: Number(policy.is_squashed), clip: policy.clip ?? Infinity,
       })),
       layers: world.put(layers), num_layers: policy.layers.length,
@@ -226,9 +227,16 @@ export class PolicyPilot {
       history: world.take(4 * numHistory * numCars), num_history: numHistory,
       work: world.take(8 * Math.max(...widths)), num_work: 2 * Math.max(...widths),
       num_cars: numCars,
-      obs: world.at.obs + 4 * description.num_observations * firstCar,
+      obs: world.at.obs + 4 * description.num_observations * firstCar, num_observations: description.num_observations,
       actions: world.at.actions + 4 * description.num_actions * firstCar,
     };
+    // The world observes what every policy sees; the road ahead is observed only for a policy that sees it.
+    this.observes = numSeen > description.num_observations;
+    if (this.observes) {
+      this.values.obs = world.take(4 * numSeen * numCars);
+      this.values.num_observations = numSeen;
+      this.values.states = world.at.states + world.records.state.size * firstCar;
+    }
     this.numBytes = 4 * numHistory * numCars;
     world.view();
     this.begin();
@@ -241,7 +249,10 @@ export class PolicyPilot {
 
   /** Write the next actions; a decision is held for `repeat` ticks. */
   act() {
-    if (this.tick % this.repeat === 0) this.world.call('decide', this.values);
+    if (this.tick % this.repeat === 0) {
+      if (this.observes) this.world.call('observe', this.values);
+      this.world.call('decide', this.values);
+    }
     this.tick += 1;
   }
 }

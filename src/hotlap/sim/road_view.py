@@ -1,0 +1,129 @@
+"""The road as a driver sees it: the columns that the observation `road` adds to the 14 of `rays`.
+
+They tell where the car is on the road, how it slides, and where the road goes, at distances that grow with the speed.
+None of them depends on the track's length or place, so a policy can drive roads that it has never seen.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from hotlap.sim.compilation import kernel, rare_kernel
+from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos
+from hotlap.sim.ribbon import node_after, place
+
+F = np.float32
+U = np.uintp  # unsigned indices: numba skips its check for negative ones
+ZERO, ONE = F(0.0), F(1.0)
+
+NUM_POINTS = 12  # of the road ahead
+(
+    VIEW_OFFSET,
+    VIEW_ROOM_LEFT,
+    VIEW_ROOM_RIGHT,
+    VIEW_HEADING_SINE,
+    VIEW_HEADING_COSINE,
+    VIEW_SIDE_SLIP,
+    VIEW_THROTTLE,
+    VIEW_BRAKE,
+    NUM_POSITION,
+) = range(9)
+COLUMNS_PER_POINT = 3  # mean curvature of the road up to the point, sine of the bearing of its left and right edge
+NUM_ROAD_VIEW = NUM_POSITION + COLUMNS_PER_POINT * NUM_POINTS
+
+# The last point lies this far ahead; the others are closer together near the car.
+MIN_REACH_M = F(20.0)
+REACH_S = F(4.0)
+
+WIDTH_SCALE_M = F(20.0)
+SLIP_SCALE_MPS = F(20.0)
+RADIUS_SCALE_M = F(10.0)
+MIN_BEARING_M = F(1.0)  # the bearing of a closer point is meaningless
+
+
+@kernel
+def limited(value):
+    """`value` clipped to the range of an observation."""
+    return clamp(value, -ONE, ONE)
+
+
+@kernel
+def point_distance(point, reach_m):
+    """How far ahead (m) a point lies; point -1 is the car's own place."""
+    share = F(point + 1) / F(NUM_POINTS)
+    return share * share * reach_m
+
+
+@kernel
+def point_ahead(me, track, distance_m):
+    """Node and share of the point of the centreline that lies `distance_m` ahead of the car."""
+    steps = me.share + distance_m / track.step_m
+    whole = int(steps)
+    return (me.node + whole) % track.num_nodes, steps - F(whole)
+
+
+@kernel
+def tangent_at(track, nodes, node, share):
+    """The direction of the centreline, almost of unit length."""
+    here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
+    return mix(here.tangent_x, there.tangent_x, share), mix(here.tangent_y, there.tangent_y, share)
+
+
+@kernel
+def edges_at(track, nodes, node, share):
+    """Distances (m) from the centreline to the road's left and right edge."""
+    here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
+    return mix(here.road_left_m, there.road_left_m, share), mix(here.road_right_m, there.road_right_m, share)
+
+
+@kernel
+def view_position(me, track, nodes, view):
+    """Fill the first columns: where the car is on the road, how it slides, and its pedals."""
+    left_m, right_m = edges_at(track, nodes, me.node, me.share)
+    tangent_x, tangent_y = tangent_at(track, nodes, me.node, me.share)
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    view[VIEW_OFFSET] = limited(me.lateral_m / WIDTH_SCALE_M)
+    view[VIEW_ROOM_LEFT] = limited((left_m - me.lateral_m) / WIDTH_SCALE_M)
+    view[VIEW_ROOM_RIGHT] = limited((right_m + me.lateral_m) / WIDTH_SCALE_M)
+    view[VIEW_HEADING_SINE] = limited(tangent_x * sin_yaw - tangent_y * cos_yaw)
+    view[VIEW_HEADING_COSINE] = limited(tangent_x * cos_yaw + tangent_y * sin_yaw)
+    view[VIEW_SIDE_SLIP] = limited(me.left_mps / SLIP_SCALE_MPS)
+    view[VIEW_THROTTLE] = clamp(me.throttle, ZERO, ONE)
+    view[VIEW_BRAKE] = clamp(me.brake, ZERO, ONE)
+
+
+@kernel
+def bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m):
+    """Sine of the angle from the car's heading to a point, positive on its left."""
+    dx, dy = x_m - me.x_m, y_m - me.y_m
+    return limited((dy * cos_yaw - dx * sin_yaw) / max(sqrt(dx * dx + dy * dy), MIN_BEARING_M))
+
+
+@kernel
+def view_point(me, track, nodes, point, view):
+    """Fill the columns of one point of the road ahead."""
+    speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
+    reach_m = MIN_REACH_M + REACH_S * speed_mps
+    from_m, to_m = point_distance(point - 1, reach_m), point_distance(point, reach_m)
+    node, share = point_ahead(me, track, from_m)
+    from_x, from_y = tangent_at(track, nodes, node, share)
+    node, share = point_ahead(me, track, to_m)
+    to_x, to_y = tangent_at(track, nodes, node, share)
+    turn_rad = arc_tangent(from_x * to_y - from_y * to_x, from_x * to_x + from_y * to_y)
+    left_m, right_m = edges_at(track, nodes, node, share)
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    first = NUM_POSITION + COLUMNS_PER_POINT * point
+    view[first] = limited(RADIUS_SCALE_M * turn_rad / (to_m - from_m))
+    x_m, y_m = place(track, nodes, node, share, left_m)
+    view[first + 1] = bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m)
+    x_m, y_m = place(track, nodes, node, share, -right_m)
+    view[first + 2] = bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m)
+
+
+@rare_kernel
+def view_road(me, tracks, nodes, view):
+    """Fill all columns."""
+    track = tracks[me.track]
+    view_position(me, track, nodes, view)
+    for point in range(NUM_POINTS):
+        view_point(me, track, nodes, point, view)

@@ -1,0 +1,127 @@
+"""The view of the road: known answers on a circle and a straight, and against plain geometry on a real track."""
+
+import numpy as np
+import pytest
+
+from hotlap.envs.fleet import Fleet
+from hotlap.envs.settings import RacerSettings
+from hotlap.envs.spaces import num_observations, observation_space
+from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.sim.road_view import (
+    COLUMNS_PER_POINT,
+    MIN_REACH_M,
+    NUM_POINTS,
+    NUM_POSITION,
+    NUM_ROAD_VIEW,
+    RADIUS_SCALE_M,
+    REACH_S,
+    VIEW_BRAKE,
+    VIEW_HEADING_COSINE,
+    VIEW_HEADING_SINE,
+    VIEW_OFFSET,
+    VIEW_ROOM_LEFT,
+    VIEW_ROOM_RIGHT,
+    VIEW_SIDE_SLIP,
+    VIEW_THROTTLE,
+    WIDTH_SCALE_M,
+)
+from hotlap.sim.world import NUM_OBSERVATIONS
+from hotlap.tracks.registry import split_ids
+
+
+def make_fleet(num_cars: int = 64, observation: str = "road", track: str = "track-01") -> Fleet:
+    fleet = Fleet([track], RacerSettings.load({"episode": {"start": "random"}}), num_cars, CpuEngine(), observation)
+    fleet.seed(np.arange(num_cars, dtype=np.uint64))
+    fleet.reset()
+    return fleet
+
+
+def drive(fleet: Fleet, num_steps: int, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(num_steps):
+        actions = rng.uniform([-0.4, 0.2, -0.6], [0.4, 1.0, 0.4], (fleet.num_cars, 3)).astype(np.float32)
+        fleet.step(actions, autoreset=True)
+
+
+def view(fleet: Fleet) -> np.ndarray:
+    return fleet.batch.obs[:, NUM_OBSERVATIONS:].astype(np.float64)
+
+
+def test_the_first_columns_are_those_of_the_rays() -> None:
+    rays, road = make_fleet(observation="rays"), make_fleet()
+    assert rays.batch.obs.shape == (64, 14)
+    assert road.batch.obs.shape == (64, 14 + NUM_ROAD_VIEW) == (64, num_observations("road"))
+    for fleet in (rays, road):
+        drive(fleet, 200)
+    assert rays.states.tobytes() == road.states.tobytes()
+    assert np.array_equal(rays.batch.obs, road.batch.obs[:, :NUM_OBSERVATIONS])
+    assert np.array_equal(rays.batch.final_obs, road.batch.final_obs[:, :NUM_OBSERVATIONS])
+
+
+@pytest.mark.parametrize("track", ["track-01", "track-03", split_ids("train")[0]])
+def test_the_position_is_the_state_of_the_car_on_its_road(track: str) -> None:
+    fleet = make_fleet(track=track)
+    drive(fleet, 150)
+    me, nodes, seen = fleet.states, fleet.tracks[0].nodes, view(fleet)
+
+    def at_car(values: np.ndarray) -> np.ndarray:
+        after = (me["node"] + 1) % nodes.num_nodes
+        return values[me["node"]] * (1.0 - me["share"]) + values[after] * me["share"]
+
+    road_rad = np.arctan2(at_car(nodes.tangent_y), at_car(nodes.tangent_x))
+    expected = np.zeros((len(me), NUM_POSITION))
+    expected[:, VIEW_OFFSET] = me["lateral_m"] / WIDTH_SCALE_M
+    expected[:, VIEW_ROOM_LEFT] = (at_car(nodes.road_left_m) - me["lateral_m"]) / WIDTH_SCALE_M
+    expected[:, VIEW_ROOM_RIGHT] = (at_car(nodes.road_right_m) + me["lateral_m"]) / WIDTH_SCALE_M
+    expected[:, VIEW_HEADING_SINE] = np.sin(me["yaw_rad"] - road_rad)
+    expected[:, VIEW_HEADING_COSINE] = np.cos(me["yaw_rad"] - road_rad)
+    expected[:, VIEW_SIDE_SLIP] = me["left_mps"] / 20.0
+    expected[:, VIEW_THROTTLE], expected[:, VIEW_BRAKE] = me["throttle"], me["brake"]
+    # A mixed tangent is a little shorter than one, less than a thousandth on these roads.
+    np.testing.assert_allclose(seen[:, :NUM_POSITION], np.clip(expected, -1.0, 1.0), atol=2e-3)
+
+
+@pytest.mark.parametrize("track", ["track-01", "track-02"])
+def test_the_points_ahead_are_the_roads_edges_in_the_cars_frame(track: str) -> None:
+    fleet = make_fleet(track=track)
+    drive(fleet, 150)
+    me, nodes = fleet.states, fleet.tracks[0].nodes
+    points = view(fleet)[:, NUM_POSITION:].reshape(len(me), NUM_POINTS, COLUMNS_PER_POINT)
+    speed = np.hypot(me["forward_mps"], me["left_mps"]).astype(np.float64)
+    shares = (np.arange(1, NUM_POINTS + 1) / NUM_POINTS) ** 2
+    distance = shares * (float(MIN_REACH_M) + float(REACH_S) * speed[:, None])
+    where = (me["arc_m"][:, None] + distance) / nodes.step_m
+
+    def along(values: np.ndarray) -> np.ndarray:
+        return np.interp(where % nodes.num_nodes, np.arange(nodes.num_nodes + 1), np.append(values, values[0]))
+
+    for column, width, side in ((1, nodes.road_left_m, 1.0), (2, nodes.road_right_m, -1.0)):
+        x = along(nodes.x_m) - side * along(nodes.tangent_y) * along(width)
+        y = along(nodes.y_m) + side * along(nodes.tangent_x) * along(width)
+        dx, dy = x - me["x_m"][:, None], y - me["y_m"][:, None]
+        bearing = np.arctan2(dy, dx) - me["yaw_rad"][:, None]
+        is_near = np.hypot(dx, dy) < 1.5
+        np.testing.assert_allclose(points[..., column][~is_near], np.sin(bearing)[~is_near], atol=5e-3)
+
+    heading = np.unwrap(np.arctan2(nodes.tangent_y, nodes.tangent_x))
+    lap_turn = 2.0 * np.pi * np.round((heading[-1] - heading[0]) / (2.0 * np.pi))
+    laps, rest = np.divmod(where, nodes.num_nodes)
+    turned = (
+        np.interp(rest, np.arange(nodes.num_nodes + 1), np.append(heading, heading[0] + lap_turn)) + laps * lap_turn
+    )
+    here = (me["arc_m"] / nodes.step_m).astype(np.float64)
+    start = np.interp(here, np.arange(nodes.num_nodes + 1), np.append(heading, heading[0] + lap_turn))
+    turns = np.diff(np.concatenate([start[:, None], turned], axis=1))
+    curvature = turns / np.diff(np.concatenate([np.zeros((len(me), 1)), distance], axis=1))
+    is_small = np.abs(turns) < 3.0
+    expected = np.clip(float(RADIUS_SCALE_M) * curvature, -1.0, 1.0)
+    np.testing.assert_allclose(points[..., 0][is_small], expected[is_small], atol=5e-3)
+
+
+def test_every_value_stays_in_its_range() -> None:
+    space, fleet = observation_space("road"), make_fleet(256)
+    for seed in range(5):
+        drive(fleet, 100, seed)
+        assert (fleet.batch.obs >= space.low).all()
+        assert (fleet.batch.obs <= space.high).all()
+    assert np.abs(fleet.batch.obs[:, NUM_OBSERVATIONS:]).max(axis=0).min() > 0.0  # no column is always zero
