@@ -67,6 +67,10 @@ class DivergedError(TrainingError):
     """A run met NaN or infinity: in a reward, an observation, a loss or the weights."""
 
 
+class ProcessLostError(TrainingError):
+    """One of the processes that train a run together has died."""
+
+
 class CudaError(HotlapError, RuntimeError):
     """A GPU that cannot be used, or that would not give the CPU's bits."""
 

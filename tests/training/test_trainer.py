@@ -120,9 +120,9 @@ def test_the_global_generators_are_seeded(tmp_path, lazy, monkeypatch):
     drawn = []
     make = trainer_module.TrainingEnvs
 
-    def drawing(config):
+    def drawing(*arguments):
         drawn.append((np.random.random(), torch.rand(1).item()))  # noqa: NPY002
-        return make(config)
+        return make(*arguments)
 
     monkeypatch.setattr(trainer_module, "TrainingEnvs", drawing)
     for number, seed in enumerate((1, 1, 2)):

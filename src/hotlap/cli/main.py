@@ -18,6 +18,7 @@ from hotlap.cli.evaluate import evaluate
 from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
 from hotlap.cli.play import play
+from hotlap.cli.process_group import is_follower
 from hotlap.cli.report import report
 from hotlap.cli.site import site
 from hotlap.cli.sweep import sweep_app
@@ -140,7 +141,9 @@ def _report_usage(error: Exception) -> int:
 
 
 def _report(message: str) -> int:
-    """Print one line on stderr and return the exit code."""
+    """Print one line on stderr and return the exit code; of several processes only the first prints it."""
+    if is_follower():
+        return exit_codes.COULD_NOT_RUN
     try:
         typer.echo("hotlap: " + " ".join(message.split()), err=True)
     except OSError:  # nobody can read it; the exit code still counts

@@ -11,6 +11,7 @@ import typer
 
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
+from hotlap.cli.process_group import joined_processes
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
 from hotlap.cli.run_summary import print_results, print_summary
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
@@ -18,9 +19,9 @@ from hotlap.errors import ConfigError, DivergedError, TrainingError
 
 if TYPE_CHECKING:
     from hotlap.training.checkpoint import Checkpoint
+    from hotlap.training.processes import Processes
     from hotlap.training.run_config import RunConfig
     from hotlap.training.run_files.run_folder import RunFolder
-    from hotlap.training.run_files.run_lock import RunLock
     from hotlap.training.trainer import Trainer
 
 
@@ -61,6 +62,8 @@ def train(
 ) -> None:
     """Train a policy. Ctrl-C saves and stops; `hotlap resume` continues.
 
+    Over several processes: torchrun --nproc-per-node 2 -m hotlap train …
+
     Example: hotlap train --algo ppo --track track-01 --seed 1 --steps 2000000
     """
     from hotlap.training.device import choose_device
@@ -71,34 +74,29 @@ def train(
         raise ConfigError("--overwrite and --continue: one deletes an existing run, the other keeps it. Leave one out.")
     if keep is None and checkpoint_interval is not None:
         keep = 0  # a user who gives an interval wants to keep those checkpoints
-    options: dict[str, Any] = {
-        "algo": algo,
-        "seed": seed,
-        "steps": steps,
-        "num_envs": num_envs,
-        "device": choose_device(device) if device is not None else None,
-        "checkpoint.interval": checkpoint_interval,
-        "checkpoint.keep": keep,
-        **_environment_options(env, track, bridge_url),
-    }
-    with log_to_stderr(verbose, quiet):
+    with joined_processes() as processes, log_to_stderr(verbose, quiet or not processes.is_leader):
+        quiet = quiet or not processes.is_leader
+        options: dict[str, Any] = {
+            "algo": algo,
+            "seed": seed,
+            "steps": steps,
+            "num_envs": num_envs,
+            "device": choose_device(device) if device is not None else None,
+            "checkpoint.interval": checkpoint_interval,
+            "checkpoint.keep": keep,
+            **_environment_options(env, track, bridge_url),
+        }
         config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
         folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
-        if go_on and _is_unfinished(folder, quiet):
-            _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), quiet, as_json)
+        if go_on and processes.from_leader(lambda: _is_unfinished(folder, quiet)):
+            _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), processes, quiet, as_json)
         else:
-            _train(config, folder, lambda lock: create_run(config, run_name, overwrite, lock), quiet, as_json)
-        if with_report:
+            from hotlap.training.trainer import Trainer
+
+            trainer = Trainer(config, folder, processes=processes)
+            _run(trainer, None, lambda: create_run(config, run_name, overwrite, trainer.lock), quiet, as_json)
+        if with_report and processes.is_leader:
             _write_report(folder)
-
-
-def _train(
-    config: "RunConfig", folder: "RunFolder", create: "Callable[[RunLock], object]", quiet: bool, as_json: bool
-) -> None:
-    from hotlap.training.trainer import Trainer
-
-    trainer = Trainer(config, folder)
-    _run(trainer, None, lambda: create(trainer.lock), quiet, as_json)
 
 
 def _without_module(config: "RunConfig", allowed: list[str]) -> "RunConfig":
@@ -166,8 +164,9 @@ def resume(
 
     Example: hotlap resume results/experiments/ppo_seed42
     """
-    with log_to_stderr(verbose, quiet):
-        _resume(run, _Resume(steps, allow_import, bridge_url, device), quiet, as_json)
+    with joined_processes() as processes, log_to_stderr(verbose, quiet or not processes.is_leader):
+        options = _Resume(steps, allow_import, bridge_url, device)
+        _resume(run, options, processes, quiet or not processes.is_leader, as_json)
 
 
 @dataclass(frozen=True)
@@ -201,29 +200,47 @@ class _Resume:
         return config
 
 
-def _resume(run: str, options: _Resume, quiet: bool, as_json: bool) -> None:
-    from hotlap.training.checkpoint import load_checkpoint
+def _resume(run: str, options: _Resume, processes: "Processes", quiet: bool, as_json: bool) -> None:
     from hotlap.training.run_files.run_folder import open_run, split_checkpoint
 
     name, chosen = split_checkpoint(run)
     folder, saved = open_run(name)
     config = options.applied_to(saved)
-    if _says_finished(folder, saved, config, chosen, quiet, as_json):
+
+    def says_finished() -> bool:
+        return processes.from_leader(lambda: _says_finished(folder, saved, config, chosen, quiet, as_json))
+
+    if says_finished():
         return
     from hotlap.training.trainer import Trainer  # slow to import, and a finished run does not need it
 
-    trainer = Trainer(config, folder)
-    with trainer.lock:
+    trainer = Trainer(config, folder, processes=processes)
+    with trainer.lock if processes.is_leader else contextlib.nullcontext():
         # Another process may have finished it just now.
-        if _says_finished(folder, saved, config, chosen, quiet, as_json):
+        if says_finished():
             return
-        checkpoint = load_checkpoint(chosen) if chosen else trainer.checkpoints.find_newest()
+        checkpoint = _find_checkpoint(trainer, chosen)
         if checkpoint is not None and checkpoint.snapshot.step > config.steps:
             raise TrainingError(
                 f"--steps {options.steps}: the run is already at step {checkpoint.snapshot.step}. Give a larger number."
             )
         is_chosen = chosen is not None
         _run(trainer, checkpoint, lambda: _prepare_resume(trainer, checkpoint, is_chosen, quiet), quiet, as_json)
+
+
+def _find_checkpoint(trainer: "Trainer", chosen: Path | None) -> "Checkpoint | None":
+    """The chosen checkpoint, or the newest intact one; the leader looks for it, and all processes read the same."""
+    from hotlap.training.checkpoint import load_checkpoint
+
+    if chosen is not None:
+        return load_checkpoint(chosen)
+    if trainer.processes.is_alone:
+        return trainer.checkpoints.find_newest()
+    found = trainer.checkpoints.find_newest() if trainer.processes.is_leader else None
+    step = trainer.processes.from_leader(lambda: found.step if found is not None else None)
+    if found is None and step is not None:
+        return load_checkpoint(trainer.checkpoints.path_of(step))
+    return found
 
 
 def _says_finished(
@@ -258,7 +275,7 @@ def _run(
     as_json: bool,
 ) -> None:
     """Train with a progress display and signal handlers, then print the outcome."""
-    path = trainer.folder.path
+    path, processes = trainer.folder.path, trainer.processes
 
     def start() -> None:
         on_ready()
@@ -266,19 +283,27 @@ def _run(
         print_status(trainer.config.checkpoint.describe(), quiet)
 
     try:
-        with stop_signals(trainer, quiet), show_progress(quiet) as on_progress:
+        # `torchrun` sends signals too, and then says more about them than we could.
+        with stop_signals(trainer, quiet or not processes.is_alone), show_progress(quiet) as on_progress:
             trainer.on_progress = on_progress
             outcome = trainer.run(checkpoint, start)
     except DivergedError as error:
+        if not processes.is_alone:
+            raise
         typer.echo(f"hotlap: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(exit_codes.BELOW_ASKED) from None
-    if outcome.results is None and not outcome.is_saved:
+    if outcome.is_stopped and not outcome.is_saved:
         raise TrainingError(
-            f"stopped at step {outcome.step}, but could not be saved. Free some disk space, then: hotlap resume {path}"
+            f"stopped at step {outcome.step}, but could not be saved. Free some disk space, then: "
+            f"{processes.resume_command} {path}"
         )
-    if outcome.results is None:
-        print_status(f"stopped and saved at step {outcome.step}. Continue with: hotlap resume {path}", quiet)
+    if outcome.is_stopped:
+        print_status(
+            f"stopped and saved at step {outcome.step}. Continue with: {processes.resume_command} {path}", quiet
+        )
         raise typer.Exit(exit_codes.INTERRUPTED)
+    if outcome.results is None:  # another process writes and prints them
+        return
     if as_json:
         print_results(trainer.folder)
     elif not quiet:

@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
-from hotlap.errors import DivergedError, TrainingError
+from hotlap.errors import DivergedError, ProcessLostError, TrainingError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.evaluation.returns import Returns
 from hotlap.models.model_file import read_model
@@ -24,12 +24,13 @@ from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager
 from hotlap.training.device import find_cuda_problem
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
+from hotlap.training.processes import ALONE, Processes
 from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
 from hotlap.training.run_config import RunConfig
 from hotlap.training.run_files.model_card import make_card
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.run_files.run_lock import RunLock
-from hotlap.training.run_files.run_writer import RunWriter
+from hotlap.training.run_files.run_writer import RunWriter, SilentRunWriter
 from hotlap.training.state.run_state import RunState
 from hotlap.training.vec_envs.factory import TrainingEnvs, in_process
 from hotlap.training.vec_envs.finite_check import EnvironmentDivergedError
@@ -47,12 +48,14 @@ class Outcome:
     results: ExperimentResults | None
     is_saved: bool = True
     num_unsaved: int = 0
+    is_stopped: bool = False
 
 
 class Trainer:
     """Trains one run. `stop()` may be called from a signal handler: the run saves and ends.
 
     `callbacks` are called after the run's own. `writer` writes the run's files; it is a `RunWriter` unless given.
+    Where several `processes` train the run, the leader alone writes, evaluates and reports progress.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Trainer:
         on_progress: OnProgress | None = None,
         callbacks: Sequence[BaseCallback] = (),
         writer: RunWriter | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         self.config = config
         self.folder = folder
@@ -69,7 +73,9 @@ class Trainer:
         self.lock = RunLock(folder.path)  # held while training; a caller that prepares the folder acquires it before
         self.on_progress = on_progress
         self.callbacks = tuple(callbacks)
-        self.writer = writer if writer is not None else RunWriter(config, folder)
+        self.processes = processes
+        own_writer = RunWriter if processes.is_leader else SilentRunWriter
+        self.writer = writer if writer is not None else own_writer(config, folder)
         self.optimal_lap_s: float | None = None  # known once training has started
         self._checkpointing: CheckpointingCallback | None = None
         self._is_stop_requested = False
@@ -84,14 +90,16 @@ class Trainer:
         """Train from the start, or from a checkpoint, to the end of the step budget or until stopped.
 
         `on_ready` is called when environments and learner are built and nothing has been written yet; what cannot be
-        built raises before. The run's folder is locked until this returns.
+        built raises before. With several processes it waits for all of them, and only the leader calls it. The run's
+        folder is locked until this returns.
         """
         problem = find_cuda_problem() if self.config.device == "cuda" else None
         if problem:
             raise TrainingError(f"--device cuda: {problem}")
         # Before anything is drawn: a run is a function of its configuration.
         set_random_seed(self.config.seed, using_cuda=self.config.device == "cuda")
-        envs = TrainingEnvs(self.config)
+        self._prepare_processes()
+        envs = TrainingEnvs(self.config, self.processes)
         try:
             if in_process(self.config).is_racer:
                 warm_up()  # numba sets the number of torch's threads too when it starts its own, so this comes first
@@ -100,7 +108,8 @@ class Trainer:
             self._checkpointing = session.checkpointing
             self.optimal_lap_s = session.evaluator.optimal_lap_s
             session.checkpointing.is_stop_requested = self._is_stop_requested
-            if on_ready is not None:
+            self.processes.wait()
+            if on_ready is not None and self.processes.is_leader:
                 on_ready()
             if not self.writer.is_silent:
                 self.lock.acquire()
@@ -109,6 +118,12 @@ class Trainer:
             self._checkpointing = None
             envs.close()
             self.lock.release()
+
+    def _prepare_processes(self) -> None:
+        if not self.processes.is_alone and not self.config.is_racer:
+            raise TrainingError(f"{self.config.env}: several processes train only our cars. Start it without torchrun.")
+        if self.config.device == "cuda":
+            self.processes.use_gpu()
 
 
 class _Session:
@@ -119,7 +134,7 @@ class _Session:
         self._envs, self._checkpoint = envs, checkpoint
         config, local = self._config, in_process(self._config)
         self._is_racer = local.is_racer
-        self._learner = build_learner(config, envs.env)
+        self._learner = build_learner(config, envs.env, trainer.processes)
         self._learner.set_logger(Logger(None, []))
         self.evaluator = PolicyEvaluator(config, make_card(config, envs.env, 0, ""))
         self._racer_metrics = RacerMetricsCallback(
@@ -132,7 +147,10 @@ class _Session:
             self._writer,
             self.evaluator,
             checkpoint_interval=config.checkpoint.interval,
-            evaluation_interval=0 if self._writer.is_silent else config.evaluation.interval,
+            # Where several processes train, each takes part in what the leader's evaluations decide.
+            evaluation_interval=0
+            if self._writer.is_silent and trainer.processes.is_alone
+            else config.evaluation.interval,
         )
         if checkpoint is not None:
             self._state.restore(checkpoint, self.checkpointing)
@@ -149,9 +167,11 @@ class _Session:
                 log_interval=LEARNERS[self._config.algo].log_interval,
                 reset_num_timesteps=self._checkpoint is None,
             )
+        except ProcessLostError as error:
+            raise self._lost(str(error)) from None
         except DivergedError as error:
             # The learner counts a step once it has its results.
-            uncounted = learner.n_envs if isinstance(error, EnvironmentDivergedError) else 0
+            uncounted = learner.total_envs if isinstance(error, EnvironmentDivergedError) else 0
             raise self._diverged(str(error), uncounted) from None
         except (ValueError, RuntimeError):
             # Torch refuses a distribution with NaN parameters, and the cars refuse NaN actions.
@@ -161,8 +181,8 @@ class _Session:
             self._writer.close()
         checkpointing = self.checkpointing
         if checkpointing.is_stopped:
-            return Outcome(learner.num_timesteps, None, checkpointing.is_saved, checkpointing.num_unsaved)
-        results = None if self._writer.is_silent else self._finish()
+            return Outcome(learner.num_timesteps, None, checkpointing.is_saved, checkpointing.num_unsaved, True)
+        results = None if self._writer.is_silent and self._trainer.processes.is_alone else self._finish()
         return Outcome(learner.num_timesteps, results, num_unsaved=checkpointing.num_unsaved)
 
     def _refuse_not_finite_weights(self) -> None:
@@ -170,14 +190,29 @@ class _Session:
             if not bool(torch.isfinite(weights).all()):
                 raise self._diverged(f"policy {name!r} holds NaN or infinity") from None
 
+    def _lost(self, cause: str) -> ProcessLostError:
+        """The error with the checkpoint to resume from; the leader first saves the state before this rollout."""
+        path, processes = self._trainer.folder.path, self._trainer.processes
+        if processes.is_leader:
+            self.checkpointing.save_boundary()
+        names = self._trainer.checkpoints.names()
+        remedy = (
+            f"{names[-1]} is intact: {processes.resume_command} {path}"
+            if names
+            else "There is no checkpoint yet: start again"
+        )
+        return ProcessLostError(
+            f"{path}: {cause}, so training stopped at step {self._learner.num_timesteps}. {remedy}."
+        )
+
     def _diverged(self, cause: str, uncounted: int = 0) -> DivergedError:
         """The error with the step and the checkpoint to resume from."""
         names = self._trainer.checkpoints.names()
         path = self._trainer.folder.path
         remedy = (
-            f"{names[-1]} is intact: mend the cause, then: hotlap resume {path}"
+            f"{names[-1]} is intact: mend the cause, then: {self._trainer.processes.resume_command} {path}"
             if names
-            else ("There is no checkpoint yet: mend the cause and start again")
+            else "There is no checkpoint yet: mend the cause and start again"
         )
         step = self._learner.num_timesteps + uncounted
         return DivergedError(f"{path}: {cause} at step {step}, so training stopped. {remedy}.")
@@ -189,13 +224,15 @@ class _Session:
             found.append(ProgressCallback(self._trainer.on_progress, self._config.steps, self.evaluator.optimal_lap_s))
         return CallbackList([*found, *self._trainer.callbacks])
 
-    def _finish(self) -> ExperimentResults:
+    def _finish(self) -> ExperimentResults | None:
         trained_s = self._state.trained_s
         final = self._state.capture(self.checkpointing, with_replay=False)
         try:
             final.refuse_not_finite()
         except DivergedError as error:
             raise self._diverged(str(error)) from None
+        if self._writer.is_silent:
+            return None
         card = self._writer.save_final(final)
         folder, evaluator, episodes = self._trainer.folder, self.evaluator, self._config.evaluation.final_episodes
         # Over episodes not used for selection, which would flatter the model that was selected.

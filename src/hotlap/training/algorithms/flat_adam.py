@@ -44,6 +44,12 @@ class FlatAdam:
         """Where the gradient of a parameter belongs; zero for one that is not trained."""
         return self._view(self._gradients, parameter)
 
+    @property
+    def gradients(self) -> Tensor:
+        """All gradients as one vector."""
+        vector: Tensor = self._gradients
+        return vector
+
     def _view(self, vector: Tensor, parameter: Tensor) -> Tensor:
         begin = self._offsets[id(parameter)]
         return vector[begin : begin + parameter.numel()].view_as(parameter)

@@ -7,7 +7,7 @@ Neither result depends on the other thread, so the bits are the same on one core
 import math
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
+from hotlap.training.algorithms.moments import Moments
+from hotlap.training.processes import ALONE, Processes
 
 HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _STD_FLOOR = 1e-8  # of the advantages, as in stable-baselines3
@@ -108,10 +110,14 @@ class PPOUpdate:
         rollout: Rollout,
         settings: LossSettings,
         batch_size: int,
+        processes: Processes = ALONE,
+        max_threads: int = 2,
     ) -> None:
-        self._rollout, self._settings, self._adam = rollout, settings, adam
+        """`rollout` and `batch_size` are this process's part; gradients and losses are means over all processes."""
+        self._rollout, self._settings, self._adam, self._processes = rollout, settings, adam, processes
         self.batch_size = min(batch_size, len(rollout.returns))
-        self._threads = ThreadChoice() if rollout.returns.device.type == "cpu" else NoThreads()
+        has_threads = rollout.returns.device.type == "cpu" and max_threads > 1
+        self._threads = ThreadChoice() if has_threads else NoThreads()
         self._policy_net = self._make_net(nets.policy, nets)
         self._value_net = self._make_net(nets.value, nets)
         self._log_std, self._log_std_gradient = adam.value(log_std), adam.gradient(log_std)
@@ -138,29 +144,58 @@ class PPOUpdate:
         Returns the losses, one row per minibatch, for `MinibatchLosses`.
         """
         losses: list[Tensor] = []
-        batches = (rows for order in orders for rows in torch.split(order, self.batch_size))
         with ThreadPoolExecutor(1, "value-net") as second:  # starts no thread unless it is used
-            for rows in batches:
+            for rows, moments in self._minibatches(orders):
                 losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
                 uses_thread, begin_s = self._threads.should_use(), time.perf_counter()
                 if uses_thread:
                     value_pass = second.submit(self._pass_value, rows, losses[-1])
-                    self._pass_policy(rows, losses[-1])
+                    self._pass_policy(rows, losses[-1], moments)
                     value_pass.result()
                 else:
-                    self._pass_policy(rows, losses[-1])
+                    self._pass_policy(rows, losses[-1], moments)
                     self._pass_value(rows, losses[-1])
                 self._threads.note(uses_thread, time.perf_counter() - begin_s)
+                self._processes.average(self._adam.gradients)
                 self._adam.step(self._settings.max_grad_norm)
-        return torch.stack(losses)
+        together = torch.stack(losses)
+        self._processes.average(together)
+        return together
 
-    def _pass_policy(self, rows: Tensor, found: Tensor) -> None:
+    def _minibatches(self, orders: Iterable[Tensor]) -> Iterator[tuple[Tensor, tuple[Tensor, Tensor] | None]]:
+        """Each minibatch's rows, with the spread and mean of its advantages where other processes have some of them.
+
+        Those of all minibatches are exchanged at once: advantages do not change during an update.
+        """
+        if self._processes.is_alone:
+            yield from ((rows, None) for order in orders for rows in torch.split(order, self.batch_size))
+            return
+        batches: list[Tensor] = []
+        parts: list[Tensor] = []
+        for order in orders:
+            batches += torch.split(order, self.batch_size)
+            parts += self._advantage_moments(order)
+        together = Moments.of(torch.cat(parts, 1).double(), self._processes)
+        for index, rows in enumerate(batches):
+            num_rows = len(rows) * self._processes.size
+            variance = together.variance[index] * (num_rows / (num_rows - 1))
+            yield rows, (variance.sqrt_().float(), together.mean[index].float())
+
+    def _advantage_moments(self, order: Tensor) -> list[Tensor]:
+        """Means and variances (2, n) of the minibatches of an epoch: of the whole ones, then of the rest."""
+        advantages, size = self._rollout.advantages.index_select(0, order), self.batch_size
+        num_whole = len(order) // size * size
+        groups = [advantages[:num_whole].view(-1, size), advantages[None, num_whole:]]
+        found = (torch.var_mean(group, 1, correction=0) for group in groups if group.numel())
+        return [torch.stack([mean, variance]) for variance, mean in found]
+
+    def _pass_policy(self, rows: Tensor, found: Tensor, moments: tuple[Tensor, Tensor] | None) -> None:
         """Fill the gradients of the policy's network and of the standard deviation."""
         settings, rollout, log_std = self._settings, self._rollout, self._log_std
         observations = self._gather_observations(0, rows)
         advantages = rollout.advantages.index_select(0, rows)
-        if settings.normalize_advantage and len(rows) > 1:
-            spread, mean = torch.std_mean(advantages)
+        if settings.normalize_advantage and (moments or len(rows) > 1):
+            spread, mean = moments or torch.std_mean(advantages)
             advantages.sub_(mean).div_(spread.add_(_STD_FLOOR))
         means, std = self._policy_net.forward(observations), log_std.exp()[:, None]
         noise = rollout.actions.index_select(1, rows).sub_(means).div_(std)  # (num_actions, rows)

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from hotlap.envs.infos import REWARD_KEYS, Info, step_info
 from hotlap.sim.world import INFO_DTYPE
 from hotlap.training.algorithms.tensor_rollout import TensorRollout
+from hotlap.training.processes import Processes
 
+# One event as the processes of a run send it to each other.
+_SENT_DTYPE = np.dtype(
+    [("step", "<i8"), ("car", "<i8"), ("info", INFO_DTYPE), ("has_ended", "?"), ("return", "<f8"), ("length", "<i8")]
+)
 _LAP_TIME = INFO_DTYPE.fields["lapTime"][1] // 4  # type: ignore[index]
 
 
@@ -79,7 +84,28 @@ class RolloutEvents:
             rollout.episode_returns[steps][rows, cars].cpu().numpy(),
             rollout.episode_lengths[steps][rows, cars].cpu().numpy(),
         )
-        self._first_events = np.searchsorted(rows.cpu().numpy(), np.arange(len(ended) + 1)).tolist()
+        self._steps = rows.cpu().numpy()
+        self._first_events = np.searchsorted(self._steps, np.arange(len(ended) + 1)).tolist()
+
+    def gather(self, processes: Processes) -> None:
+        """Add the events of the other processes; cars are then numbered over all of them."""
+        num_steps, num_cars = self.dones.shape
+        own, events = np.zeros(len(self._steps), _SENT_DTYPE), self._events
+        own["step"], own["car"] = self._steps, events.cars + processes.rank * num_cars
+        own["info"], own["has_ended"] = events.infos, events.has_ended
+        own["return"], own["length"] = events.returns, events.lengths
+        found = np.concatenate([np.frombuffer(part, _SENT_DTYPE) for part in processes.gather_bytes(own.tobytes())])
+        found = found[np.argsort(found["step"], kind="stable")]
+        self._steps = found["step"].copy()
+        self._events = StepEvents(
+            *(np.ascontiguousarray(found[name]) for name in ("car", "info", "has_ended", "return", "length"))
+        )
+        self._first_events = np.searchsorted(self._steps, np.arange(num_steps + 1)).tolist()
+        self.dones = np.zeros((num_steps, num_cars * processes.size), np.bool_)
+        self.dones[found["step"], found["car"]] = found["has_ended"]
+        terms = torch.from_numpy(self._reward_terms.copy())
+        processes.average(terms)
+        self._reward_terms = terms.numpy()
 
     def infos(self, row: int, elapsed_s: float) -> SparseInfos:
         """The infos of one decision."""

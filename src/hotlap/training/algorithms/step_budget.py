@@ -15,6 +15,7 @@ from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.config import as_plain
+from hotlap.training.processes import ALONE, Processes
 
 
 class Learner(BaseAlgorithm):
@@ -26,11 +27,17 @@ class Learner(BaseAlgorithm):
     has_replay_buffer: ClassVar[bool] = False
     rollout_steps = 0  # vector steps of the rollout being collected
     is_rollout_short = False  # whether the step budget cuts it short
+    processes: Processes = ALONE  # those that train this run together
 
     @classmethod
     def constructor_arguments(cls, settings: Any) -> dict[str, Any]:
         """The constructor's arguments for an algorithm's hyperparameters."""
         return as_plain(settings)
+
+    @property
+    def total_envs(self) -> int:
+        """The environments of all processes; the library's `n_envs` are those of this one."""
+        return self.n_envs * self.processes.size
 
     @property
     def has_atomic_rollouts(self) -> bool:
@@ -46,7 +53,7 @@ class Learner(BaseAlgorithm):
 
     def _plan_rollout(self, num_steps: int) -> int:
         """The length of the next rollout in vector steps: `num_steps`, or what is left of the budget."""
-        left = math.ceil((self._total_timesteps - self.num_timesteps) / self.n_envs)
+        left = math.ceil((self._total_timesteps - self.num_timesteps) / self.total_envs)
         self.rollout_steps = min(num_steps, left)
         self.is_rollout_short = self.rollout_steps < num_steps
         return self.rollout_steps

@@ -7,20 +7,24 @@ import torch
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import Tensor
 
+from hotlap.training.algorithms.moments import Moments
+from hotlap.training.processes import ALONE, Processes
+
 
 class TensorNormalizer:
     """Normalizes observations and rewards as a `VecNormalize` would.
 
     The `VecNormalize` owns the statistics between rollouts: `load` takes them over and `store` gives them back. Sums
-    over environments are float32, the statistics float64.
+    over environments are float32, the statistics float64. They cover the environments of all processes.
     """
 
-    def __init__(self, env: VecNormalize, device: torch.device) -> None:
-        self._env = env
+    def __init__(self, env: VecNormalize, device: torch.device, processes: Processes = ALONE) -> None:
+        self._env, self._processes = env, processes
         num_obs = env.observation_space.shape[0]  # type: ignore[index]
         # One column per observation, and the discounted return as the last one.
         self._means, self._variances, self._counts = torch.zeros(3, num_obs + 1, dtype=torch.float64, device=device)
-        self._batch_means, self._batch_variances = torch.zeros(2, num_obs + 1, dtype=torch.float64, device=device)
+        # Means and variances of a step.
+        self._batch = torch.zeros(2, num_obs + 1, dtype=torch.float64, device=device)
         self._returns = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
         # The mean in two parts: an observation that hardly varied is magnified, and with it the rounding of its mean.
         self._mean_high, self._mean_low, self._inverse = torch.zeros(3, num_obs + 1, device=device)
@@ -45,23 +49,33 @@ class TensorNormalizer:
         returns.mean, returns.var, returns.count = means[-1], variances[-1], float(counts[-1])
         self._env.returns = self._returns.cpu().numpy().copy()
 
-    def update(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
-        """Add a step: raw observations (N, num_obs) and rewards (N,)."""
+    def add(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
+        """Add a step: raw observations (N, num_obs) and rewards (N,). `merge` must follow."""
         self._returns.mul_(self._env.gamma).add_(rewards)
         for mean, variance, values in (
-            (self._batch_means[:-1], self._batch_variances[:-1], obs),
-            (self._batch_means[-1], self._batch_variances[-1], self._returns),
+            (self._batch[0, :-1], self._batch[1, :-1], obs),
+            (self._batch[0, -1], self._batch[1, -1], self._returns),
         ):
             found_variance, found_mean = torch.var_mean(values, 0, correction=0)
             mean.copy_(found_mean)
             variance.copy_(found_variance)
         self._returns.masked_fill_(ended, 0.0)
+        if not self._processes.is_alone:
+            self._wait_for_others = self._processes.begin_gather(self._batch)
+
+    def merge(self) -> None:
+        """Merge the step that was added, with those of the other processes, into the statistics."""
+        means, variances = self._batch
+        num_new = len(self._returns) * self._processes.size
+        if not self._processes.is_alone:
+            together = Moments.of_parts(self._wait_for_others())
+            means, variances = together.mean, together.variance
         # Chan's formula for the moments of two samples taken together.
-        count, new_count = self._counts, self._counts + len(obs)
-        delta = self._batch_means - self._means
-        self._means.add_(delta * (len(obs) / new_count))
-        squares = self._variances * count + self._batch_variances * len(obs)
-        squares.addcmul_(delta.square_(), count * (len(obs) / new_count))
+        count, new_count = self._counts, self._counts + num_new
+        delta = means - self._means
+        self._means.add_(delta * (num_new / new_count))
+        squares = self._variances * count + variances * num_new
+        squares.addcmul_(delta.square_(), count * (num_new / new_count))
         torch.div(squares, new_count, out=self._variances)
         self._counts.copy_(new_count)
         self._prepare()
@@ -96,7 +110,10 @@ class NoNormalizer:
     def store(self) -> None:
         """Nothing to do."""
 
-    def update(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
+    def add(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
+        """Nothing to do."""
+
+    def merge(self) -> None:
         """Nothing to do."""
 
     def normalize_obs(self, obs: Tensor, out: Tensor) -> Tensor:
@@ -106,3 +123,14 @@ class NoNormalizer:
     def normalize_rewards(self, rewards: Tensor, out: Tensor) -> Tensor:
         """The rewards as they are."""
         return out.copy_(rewards)
+
+
+def share_reset(env: VecNormalize, before: Any, processes: Processes) -> Any:
+    """Redo the statistics after a reset with the observations of all processes; returns this one's, normalized.
+
+    The library has added only those of this process. `before` are its statistics of observations before the reset.
+    """
+    own = torch.from_numpy(env.get_original_obs())
+    before.update(processes.gather(own).flatten(0, 1).numpy())
+    env.obs_rms = before
+    return env.normalize_obs(own.numpy())

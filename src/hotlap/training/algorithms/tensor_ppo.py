@@ -3,14 +3,16 @@
 It samples the same actions and, on the CPU, the same minibatches from the same random numbers and takes the same steps
 as `HotlapPPO`; only the rounding differs. On a GPU a rollout and an update are one CUDA graph each. Settings that it
 does not know are left to stable-baselines3.
+
+Several processes may train one policy, each with an equal part of the cars and of every minibatch.
 """
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -20,11 +22,13 @@ from torch import Tensor
 
 from hotlap.training.algorithms.cuda_graph import beside, capture, preserve_generator
 from hotlap.training.algorithms.flat_adam import FlatAdam
+from hotlap.training.algorithms.minibatch_orders import draw_orders
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
+from hotlap.training.algorithms.moments import Moments
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.ppo_update import NUM_LOSSES, LossSettings, MinibatchLosses, PPOUpdate, Rollout
 from hotlap.training.algorithms.rollout_events import RolloutEvents
-from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
+from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer, share_reset
 from hotlap.training.algorithms.tensor_rollout import VALUE_ROWS, Actor, TensorRollout
 from hotlap.training.vec_envs.racer import RacerVecEnv
 from hotlap.training.vec_envs.tensor_cars import TensorCars
@@ -52,6 +56,7 @@ class _Graphs(NamedTuple):
 class TensorPPO(HotlapPPO):
     """PPO whose rollouts and updates need no autograd and no Python objects for each environment."""
 
+    max_threads = 2  # on the CPU, beside torch's own; the bits do not depend on it
     _parts: _Parts | None = None
     _graphs: _Graphs | None = None
     _loaded_obs: Any = None  # the `_last_obs` that the parts were loaded with or stored to
@@ -96,15 +101,18 @@ class TensorPPO(HotlapPPO):
         if env is None:
             raise TypeError("these environments are not our cars")
         cars, adam = TensorCars(env, device), FlatAdam(policy.optimizer)
-        normalizer = TensorNormalizer(self.env, device) if isinstance(self.env, VecNormalize) else NoNormalizer()
+        processes = self.processes
+        normalizer = (
+            TensorNormalizer(self.env, device, processes) if isinstance(self.env, VecNormalize) else NoNormalizer()
+        )
 
         def net(layers: Any, num_rows: int) -> Mlp:
             values = [(adam.value(layer.weight), adam.value(layer.bias)) for layer in layers]
             return Mlp(values, nets.activation, num_rows)
 
         low, high = (torch.as_tensor(bound, device=device) for bound in (self.action_space.low, self.action_space.high))  # type: ignore[attr-defined]
-        actor = Actor(net(nets.policy, env.num_envs), adam.value(policy.log_std), low, high)
-        num_threads = 2 if device.type == "cpu" else 1
+        actor = Actor(net(nets.policy, env.num_envs), adam.value(policy.log_std), low, high, processes)
+        num_threads = self.max_threads if device.type == "cpu" else 1
         value_nets = [net(nets.value, VALUE_ROWS[device.type]) for _ in range(num_threads)]
         episode_steps = math.ceil(env.fleet.settings.episode.max_steps / env.action_repeat)
         rollout = TensorRollout(cars, normalizer, actor, value_nets, num_steps, 1 + (num_steps - 1) // episode_steps)
@@ -122,7 +130,9 @@ class TensorPPO(HotlapPPO):
             self.max_grad_norm,
             bool(self.normalize_advantage),
         )
-        update = PPOUpdate(adam, nets, policy.log_std, rows, settings, self.batch_size)
+        update = PPOUpdate(
+            adam, nets, policy.log_std, rows, settings, self.batch_size, processes, max_threads=self.max_threads
+        )
         num_orders = self.n_epochs if self.uses_graphs else 0
         orders = torch.zeros(num_orders, len(rows.returns), dtype=torch.int64, device=device)
         return _Parts(cars, normalizer, adam, rollout, update, orders)
@@ -178,6 +188,16 @@ class TensorPPO(HotlapPPO):
         self._loaded_obs = None
         return _Graphs(*graphs, losses)
 
+    def _setup_learn(self, *args: Any, **kwargs: Any) -> Any:
+        env = self.env
+        if self.processes.is_alone or not isinstance(env, VecNormalize) or not env.norm_obs:
+            return super()._setup_learn(*args, **kwargs)
+        before: Any = deepcopy(env.obs_rms)
+        found, after = super()._setup_learn(*args, **kwargs), env.obs_rms
+        if after.count != before.count:  # type: ignore[attr-defined]
+            self._last_obs = share_reset(env, before, self.processes)
+        return found
+
     # --- rollout ---
 
     def _fill(self, parts: _Parts, on_step: Callable[[int], bool]) -> bool:
@@ -211,19 +231,17 @@ class TensorPPO(HotlapPPO):
             results: dict[str, Any] = {"actions": rollout.actions[:, step].t(), "clipped_actions": parts.cars.actions}
             results |= {"log_probs": rollout.log_probs[step], "rewards": rollout.rewards[step], "new_obs": rollout.obs}
             results |= {"dones": events.dones[row], "infos": infos, "reward_term_means": events.reward_term_means(row)}
-            self.num_timesteps += env.num_envs
+            self.num_timesteps += self.total_envs
             callback.update_locals({**named, **results})
             self.ep_info_buffer.extend(infos.episode(*each) for each in infos.events.episodes())  # type: ignore[union-attr]
             return callback.on_step()
 
-        if self._graphs is None:
+        if self._graphs is None and self.processes.is_alone:
             is_complete = self._fill(
                 parts, lambda step: tell(RolloutEvents(parts.rollout, slice(step, step + 1)), 0, step)
             )
         else:
-            self._graphs.collect()
-            with beside(self.device, lambda: self._begin_update(parts)):
-                events = RolloutEvents(parts.rollout, slice(None))
+            events = self._collect_whole(parts)
             is_complete = all(tell(events, step, step) for step in range(n_rollout_steps))
         if self._graphs is None:
             self.store_state()
@@ -232,17 +250,38 @@ class TensorPPO(HotlapPPO):
             callback.on_rollout_end()
         return is_complete
 
+    def _collect_whole(self, parts: _Parts) -> RolloutEvents:
+        """Collect a rollout without telling anybody; returns the events of all processes."""
+        if self._graphs is None:
+            self._fill(parts, lambda _: True)
+            events = RolloutEvents(parts.rollout, slice(None))
+        else:
+            self._graphs.collect()
+            with beside(self.device, lambda: self._begin_update(parts)):
+                events = RolloutEvents(parts.rollout, slice(None))
+        if not self.processes.is_alone:
+            events.gather(self.processes)
+        return events
+
     # --- update ---
 
     def _begin_update(self, parts: _Parts) -> None:
         """Start an update on the GPU; it computes while the callbacks read the rollout."""
         num_rows = parts.orders.shape[1]
         # The library counts the rollout's steps only afterwards, and its schedules depend on them.
-        self._update_current_progress_remaining(self.num_timesteps + num_rows, self._total_timesteps)
+        self._update_current_progress_remaining(
+            self.num_timesteps + num_rows * self.processes.size, self._total_timesteps
+        )
         self._update_learning_rate(self.policy.optimizer)
         parts.adam.load_lr()
-        for order in parts.orders:
-            torch.randperm(num_rows, out=order, device=order.device)
+        if self.processes.is_alone:
+            for order in parts.orders:
+                torch.randperm(num_rows, out=order, device=order.device)
+        else:
+            for order, found in zip(
+                parts.orders, draw_orders(parts.rollout, self.n_epochs, self.processes), strict=True
+            ):
+                order.copy_(found)
         self._graphs.update()  # type: ignore[union-attr]
 
     def _update(self) -> None:
@@ -254,7 +293,7 @@ class TensorPPO(HotlapPPO):
         if self._graphs is None:
             self._update_learning_rate(self.policy.optimizer)
             parts.adam.load_lr()
-            losses = parts.update.run(_orders(parts.rollout, self.n_epochs))
+            losses = parts.update.run(draw_orders(parts.rollout, self.n_epochs, self.processes))
         else:
             losses = self._graphs.losses
         parts.adam.store()
@@ -266,7 +305,8 @@ class TensorPPO(HotlapPPO):
         last_epoch = len(losses.policy) // self.n_epochs
         loss = losses.policy[-1] + self.ent_coef * losses.entropy[-1] + self.vf_coef * losses.value[-1]
         values, returns = rollout.values[:-1], rollout.returns
-        explained = 1.0 - (returns - values).var(correction=0) / returns.var(correction=0)
+        unexplained, variance = self._variances(returns - values, returns)
+        explained = 1.0 - unexplained / variance
         figures = {
             "entropy_loss": losses.entropy.mean(),
             "policy_gradient_loss": losses.policy.mean(),
@@ -282,11 +322,9 @@ class TensorPPO(HotlapPPO):
             self.logger.record(f"train/{name}", float(figure))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
 
-
-def _orders(rollout: TensorRollout, n_epochs: int) -> Iterator[Tensor]:
-    """Permutations of a rollout's rows: the minibatches that stable-baselines3's buffer would draw."""
-    num_steps, num_envs = rollout.rewards.shape
-    # The library's buffer counts environment by environment; our rows go step by step.
-    rows = np.arange(num_steps * num_envs).reshape(num_steps, num_envs).T.ravel()
-    for _ in range(n_epochs):
-        yield torch.from_numpy(rows[np.random.permutation(len(rows))])  # noqa: NPY002 (as the library)
+    def _variances(self, *values: Tensor) -> list[Tensor]:
+        """The variance of each over all processes."""
+        if self.processes.is_alone:
+            return [each.var(correction=0) for each in values]
+        own = torch.stack([torch.stack([each.mean(), each.var(correction=0)]) for each in values], 1)
+        return list(Moments.of(own.cpu().double(), self.processes).variance)

@@ -11,6 +11,7 @@ from hotlap.envs.infos import REWARD_KEYS
 from hotlap.training.algorithms.mlp import Mlp
 from hotlap.training.algorithms.ppo_update import HALF_LOG_TAU
 from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
+from hotlap.training.processes import ALONE, Processes
 from hotlap.training.vec_envs.tensor_cars import TensorCars
 
 VALUE_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # in one product
@@ -24,6 +25,16 @@ class Actor:
     log_std: Tensor
     low: Tensor
     high: Tensor
+    processes: Processes = ALONE
+
+    def draw(self, num_cars: int) -> Tensor:
+        """Standard normal noise (num_cars, num_actions), in stable-baselines3's order.
+
+        Every process draws for the cars of all of them, so a car's noise does not depend on the number of processes.
+        """
+        first = num_cars * self.processes.rank
+        noise = torch.randn(num_cars * self.processes.size, len(self.low), device=self.low.device)
+        return noise[first : first + num_cars]
 
 
 class TensorRollout:
@@ -82,17 +93,18 @@ class TensorRollout:
         cars, actor = self._cars, self._actor
         obs = self.observations[step].copy_(self.obs)
         means = actor.net.forward(obs)  # (num_actions, N)
-        noise = torch.randn(means.shape[::-1], device=means.device).t()  # in stable-baselines3's order
+        noise = actor.draw(means.shape[1]).t()
         actions = torch.mul(noise, actor.log_std.exp()[:, None], out=self.actions[:, step]).add_(means)
         log_norms = actor.log_std + HALF_LOG_TAU
         torch.sum(noise.square().mul_(-0.5).sub_(log_norms[:, None]), 0, out=self.log_probs[step])
         cars.actions.copy_(actions.t()).clamp_(actor.low, actor.high)
         cars.step()
-        self._normalizer.update(cars.obs, cars.rewards, cars.ended)
+        self._normalizer.add(cars.obs, cars.rewards, cars.ended)
+        self._record(step)  # here, since other processes may have to be waited for
+        self._normalizer.merge()
         self._normalizer.normalize_obs(cars.obs, out=self.obs)
         self._normalizer.normalize_rewards(cars.rewards, out=self.rewards[step])
         self._keep_cut_obs(step)
-        self._record(step)
 
     def _keep_cut_obs(self, step: int) -> None:
         """Keep the last observation where the time limit cut an episode off: its value is added to the reward."""

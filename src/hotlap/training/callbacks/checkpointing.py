@@ -9,6 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from hotlap.errors import ArchiveError, OutputFileError
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.policy_evaluation import PolicyEvaluator
+from hotlap.training.processes import Processes
 from hotlap.training.run_files.run_writer import RunWriter
 from hotlap.training.state.learner_state import replay_arrays
 from hotlap.training.state.run_state import RunState
@@ -45,6 +46,7 @@ class CheckpointingCallback(BaseCallback):
         self._boundary: Snapshot | None = None  # the state before the current rollout
         self._steps_in_rollout = 0
         self._is_save_due = False
+        self._is_stop_agreed = False  # by all processes; only between rollouts
         self.is_stop_requested = False
         self.is_stopped = False
         self.is_saved = False  # whether the last attempt to write a checkpoint succeeded
@@ -69,15 +71,19 @@ class CheckpointingCallback(BaseCallback):
     # --- stable-baselines3's hooks ---
 
     def _on_training_start(self) -> None:
-        if not self._writer.has_best:  # it was never written, or dropped with what came after the checkpoint
+        if not self._processes.from_leader(
+            lambda: self._writer.has_best
+        ):  # it was never written, or dropped with what came after the checkpoint
             self._best_score = None
         if self._interval:
             self._writer.check_sizes(self._capture(with_replay=False), _replay_bytes(self._learner))
 
     def _on_rollout_start(self) -> None:
         self._steps_in_rollout = 0
+        if not self._processes.is_alone:
+            self._is_stop_agreed = self._processes.any(self.is_stop_requested)
         # A requested stop does not wait for an evaluation: it stays due, and the resumed run begins with it.
-        if not self.is_stop_requested and self._is_evaluation_due():
+        if not self._is_stopping and self._is_evaluation_due():
             self._evaluate()
         self._boundary = self._capture() if self._is_boundary_needed() else None
         if self._is_save_due and self._boundary is not None:
@@ -90,7 +96,7 @@ class CheckpointingCallback(BaseCallback):
             self._is_save_due = True
         if self._boundary is None:
             return True
-        if self.is_stop_requested:
+        if self._is_stopping:
             self.is_stopped = True
             self._save(self._boundary)
             return False
@@ -112,13 +118,22 @@ class CheckpointingCallback(BaseCallback):
     def _learner(self) -> Learner:
         return cast(Learner, self.model)
 
+    @property
+    def _processes(self) -> Processes:
+        return self._learner.processes
+
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether to save and stop; what several processes do next must not depend on which of them was asked."""
+        return self.is_stop_requested if self._processes.is_alone else self._is_stop_agreed
+
     def _is_boundary_needed(self) -> bool:
-        if self._is_save_due or self.is_stop_requested:
+        if self._is_save_due or self._is_stopping:
             return True
         learner = self._learner
-        ends_at = self.num_timesteps + learner.rollout_steps * learner.n_envs
+        ends_at = self.num_timesteps + learner.rollout_steps * learner.total_envs
         # A checkpoint due at the last step of a whole rollout is saved after it instead.
-        last_needed = ends_at if learner.is_rollout_short else ends_at - learner.n_envs
+        last_needed = ends_at if learner.is_rollout_short else ends_at - learner.total_envs
         is_due_within = bool(self._interval) and self._next_save <= last_needed
         # Without a checkpoint due, a state is captured in case of a stop, but a replay buffer is too large for that.
         is_cheap = not learner.has_replay_buffer and not learner.has_atomic_rollouts
@@ -159,16 +174,26 @@ class CheckpointingCallback(BaseCallback):
     def _evaluate(self) -> None:
         self._next_evaluation = (self.num_timesteps // self._evaluation_interval + 1) * self._evaluation_interval
         self._evaluated_at = self.num_timesteps
-        found = self._evaluator.score_learner(self._learner)
-        self._writer.log_evaluation(found.figures, self.num_timesteps)
-        # Nothing compares greater than NaN: with one as the best score, no later model would be kept.
-        score = [-math.inf if math.isnan(value) else value for value in found.score]
+        score = self._processes.from_leader(self._score)
         if self._best_score is None or score > self._best_score:
             self._best_score = score
             try:
                 self._writer.save_best(self._capture(with_replay=False))
             except (OutputFileError, ArchiveError) as error:
                 self._note_unsaved(error, "Training continues without this best model.")
+
+    def _score(self) -> list[float]:
+        """Evaluate the policy and log the figures."""
+        found = self._evaluator.score_learner(self._learner)
+        self._writer.log_evaluation(found.figures, self.num_timesteps)
+        # Nothing compares greater than NaN: with one as the best score, no later model would be kept.
+        return [-math.inf if math.isnan(value) else value for value in found.score]
+
+    def save_boundary(self) -> bool:
+        """Save the state from before the current rollout, if it was captured; returns whether it was."""
+        if self._boundary is not None:
+            self._save(self._boundary)
+        return self._boundary is not None and self.is_saved
 
 
 def _replay_bytes(learner: Learner) -> int:

@@ -1,5 +1,6 @@
 """Captures and restores a whole run: learner, environments, metrics, the callbacks' bookkeeping and the time spent."""
 
+import logging
 import time
 from typing import Any, Protocol
 
@@ -14,9 +15,12 @@ from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
 from hotlap.training.checkpoint import Checkpoint
 from hotlap.training.run_config import RunConfig
 from hotlap.training.run_files.run_writer import RunWriter
+from hotlap.training.state.divided_cars import join_cars, take_cars
 from hotlap.training.state.learner_state import capture, restore, restore_generators
 from hotlap.training.state.snapshot import Snapshot
 from hotlap.training.vec_envs.factory import TrainingEnvs
+
+_log = logging.getLogger(__name__)
 
 
 class Stateful(Protocol):
@@ -52,7 +56,7 @@ class RunState:
         return self._trained_before_s + time.monotonic() - self._resumed_at_s
 
     def capture(self, checkpointing: Stateful, *, with_replay: bool = True) -> Snapshot:
-        """The state between two rollouts."""
+        """The state between two rollouts, of all processes; each of them must capture it."""
         self._learner.store_state()
         bookkeeping = {
             # Not flushed: most captured states are never written.
@@ -62,11 +66,15 @@ class RunState:
             "trained_s": self.trained_s,
             "started_s": self.started_s,
         }
-        return capture(self._learner, self._envs.capture(), bookkeeping, with_replay=with_replay)
+        processes = self._learner.processes
+        if not processes.is_alone:
+            bookkeeping["num_processes"] = processes.size
+        own = capture(self._learner, self._envs.capture(), bookkeeping, with_replay=with_replay)
+        return join_cars(own, processes)
 
     def restore(self, checkpoint: Checkpoint, checkpointing: Stateful) -> None:
         """Put the run into the state of a checkpoint."""
-        path, snapshot = checkpoint.path, checkpoint.snapshot
+        path, processes = checkpoint.path, self._learner.processes
         refuse_foreign(card_of({"card": checkpoint.card}, path), path)
         if checkpoint.card["config_digest"] != self._config.digest():
             raise ModelError(
@@ -75,17 +83,28 @@ class RunState:
             )
         self._refuse_other_road(checkpoint)
         try:
+            snapshot = take_cars(checkpoint.snapshot, processes)
             envs, bookkeeping = restore(self._learner, snapshot)
             checkpointing.set_state(bookkeeping["checkpointing"])
             self._trained_before_s = float(bookkeeping["trained_s"])
             self.started_s = float(bookkeeping["started_s"])
             if self._envs.restore(envs):
                 self._racer_metrics.set_state(bookkeeping["racer_metrics"])
-            else:
+            elif processes.is_alone:
                 self._restart_episodes(snapshot.step)
+            else:
+                raise StateError("state: its cars do not fit this run. Resume it in one process.")
             restore_generators(self._learner, snapshot)
+            num_before = int(bookkeeping.get("num_processes", 1))
         except (StateError, KeyError) as error:
             raise StateError(f"{path}: cannot resume from this checkpoint: {error}") from None
+        if num_before != processes.size and processes.is_leader:
+            _log.warning(
+                "%s: written by %d processes; with %d, the resumed run will not be bit-identical.",
+                path,
+                num_before,
+                processes.size,
+            )
 
     def _refuse_other_road(self, checkpoint: Checkpoint) -> None:
         """Refuse a checkpoint whose track got another road: a track may be imported again under its old id."""

@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import StateError, TrainingError
 from hotlap.sim.batch_cpu import default_threads
+from hotlap.training.processes import ALONE, Processes
 from hotlap.training.run_config import RacerOptions, RunConfig
 from hotlap.training.state.state_tree import Tree
 from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
@@ -23,10 +24,10 @@ _RESTART = "Their episodes restart: the resumed run will not be bit-identical."
 
 
 class TrainingEnvs:
-    """A run's environments; `env` is what the learner uses, including the normalizer."""
+    """A run's environments, or the part of one process; `env` is what the learner uses, including the normalizer."""
 
-    def __init__(self, config: RunConfig) -> None:
-        self._base_env = _make_base_env(config)
+    def __init__(self, config: RunConfig, processes: Processes = ALONE) -> None:
+        self._base_env = _make_base_env(config, processes)
         self.env: VecEnv = self._base_env
         try:
             _check_spaces(config, self._base_env)
@@ -64,7 +65,7 @@ class TrainingEnvs:
         self.env.close()
 
 
-def make_cars(racer: RacerOptions, num_cars: int) -> RacerVecEnv:
+def make_cars(racer: RacerOptions, num_cars: int, num_threads: int | None = None) -> RacerVecEnv:
     """Our cars in this process, with the track, observations and action repeat of a run."""
     return RacerVecEnv(
         num_cars,
@@ -74,6 +75,7 @@ def make_cars(racer: RacerOptions, num_cars: int) -> RacerVecEnv:
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
         observation=racer.observation,
+        num_threads=num_threads,
     )
 
 
@@ -89,7 +91,10 @@ def in_process(config: RunConfig) -> RunConfig:
     return replace(config, env=RACER_ID, env_args={}, racer=racer)
 
 
-def _make_base_env(config: RunConfig) -> VecEnv:
+def _make_base_env(config: RunConfig, processes: Processes) -> VecEnv:
+    if config.is_racer and not processes.is_alone:
+        num_threads = processes.num_threads(default_threads())
+        return make_cars(config.racer, processes.share(config.num_envs, "num_envs"), num_threads)
     if config.is_racer:
         return make_cars(config.racer, config.num_envs)
     if config.env == REMOTE_RACER_ID:
