@@ -65,7 +65,7 @@ def pack_model(model: ModelFile) -> PackedPolicy:
         raise ModelError(misfit) from None
     if any(weight.ndim != 2 or bias.ndim != 1 for weight, bias in layers):
         raise ModelError(misfit)
-    if card.policy.net_arch is not None and [len(bias) for _, bias in layers[:-1]] != list(card.policy.net_arch):
+    if card.policy.actor_widths not in (None, tuple(len(bias) for _, bias in layers[:-1])):
         raise ModelError(misfit)
     return pack_policy(
         layers,

@@ -30,6 +30,7 @@ AlgorithmName = Literal["ppo", "sac", "a2c"]
 PolicyKind = Literal["auto", "MlpPolicy", "CnnPolicy", "MultiInputPolicy"]
 POLICY_GROUP, NORMALIZER_GROUP = "policy", "normalizer"
 MAX_WIDTH = 65_536
+NUM_PEDAL_AXES = 2  # of the action head `pedal_axis`: steering, and throttle against brake
 CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 _ENVIRONMENT = re.compile(r"[\w:./-]{1,200}", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
@@ -51,6 +52,13 @@ class PolicySettings:
         "How the last hidden layer gives the mean action. `pedal_axis` is for the racer: tanh bounds the steering, and "
         "one axis for throttle and brake, so that the mean cannot drift to where noise changes nothing.",
     )
+
+    @property
+    def actor_widths(self) -> tuple[int, ...] | None:
+        """Widths of the policy's hidden layers, with those of the action head; None where the library chooses them."""
+        if self.net_arch is None:
+            return None
+        return (*self.net_arch, NUM_PEDAL_AXES) if self.action_head == "pedal_axis" else tuple(self.net_arch)
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -70,10 +70,8 @@ def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]
     """The settings as keyword arguments of stable-baselines3's policies."""
     arguments: dict[str, Any] = {}
     if settings.net_arch is not None:
-        actor = list(settings.net_arch)
-        critic = actor.copy() if settings.critic_arch is None else list(settings.critic_arch)
-        if settings.action_head == "pedal_axis":
-            actor.append(len(PEDAL_AXIS))
+        actor = list(settings.actor_widths or ())
+        critic = list(settings.net_arch if settings.critic_arch is None else settings.critic_arch)
         arguments["net_arch"] = actor if actor == critic else {"pi": actor, ALGORITHMS[algorithm].critic_key: critic}
     if settings.activation is not None:
         arguments["activation_fn"] = ACTIVATIONS[settings.activation]
