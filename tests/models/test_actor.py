@@ -11,10 +11,19 @@ from hotlap.models.actor import ACTORS, pack_model
 from hotlap.models.algorithms import ALGORITHMS
 from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.policy import activation_name
+from hotlap.models.shipped_models import find_shipped
 
 
 def test_it_gives_the_bits_of_the_learned_driver(any_racer):
     model = read_model(any_racer.path)
+    for ours, theirs in zip(pack_model(model), LearnedDriver.from_file(model).packed, strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("name", ["champion", "generalist"])
+def test_so_do_the_models_that_come_with_the_package(name):
+    model = read_model(find_shipped(name, "track-01"))
+    assert model.card.policy.action_head == "pedal_axis"
     for ours, theirs in zip(pack_model(model), LearnedDriver.from_file(model).packed, strict=True):
         assert ours.tobytes() == theirs.tobytes()
 

@@ -17,9 +17,11 @@ def lap() -> Replay:
     return record_drive(CasualDriver(CasualHabits(grip_share=0.72)), "track-01", num_laps=2, is_quantised=True)
 
 
-def test_a_new_board_has_the_casual_and_the_optimal_driver(play_server):
+def test_a_new_board_has_the_drivers_that_ship(play_server):
     entries = play_server.get("/api/board?track=track-02").json
-    assert [entry["kind"] for entry in entries] == ["optimal", "casual"]
+    assert [(entry["driver"], entry["kind"]) for entry in entries] == [
+        ("optimal", "optimal"), ("champion", "model"), ("generalist", "model"), ("casual", "casual"),
+    ]  # fmt: skip
     for entry in entries:
         assert {"driver", "kind", "lap_time_sec", "date", "replay"} <= set(entry)
         replay = Replay.from_bytes(play_server.get(f"/{entry['replay']}").body)
@@ -73,7 +75,7 @@ def test_a_lap_of_another_track_or_without_a_name_is_refused(play_server, lap):
         (400, {"track": "track-01", "driver": "Eve"}),
         (400, {"track": "track-01", "driver": "Eve", "replay": text, "driver_id": "casual"}),
         (404, {"track": "track-01", "driver_id": "run:../x"}),
-        (404, {"track": "track-01", "driver_id": "champion"}),
+        (404, {"track": "train-000", "driver_id": "champion"}),
     ):
         answer = play_server.post("/api/board", body)
         assert answer.status == status, body
@@ -103,10 +105,10 @@ def test_drivers_are_listed_with_the_laps_that_ship(play_server):
     assert play_server.get("/api/drivers/run:x/replay?track=track-01").status == 404
 
 
-def test_the_casual_driver_drives_a_track_that_has_no_recording(play_server):
+def test_the_casual_driver_and_the_generalist_drive_a_track_that_has_no_recording(play_server):
     assert play_server.get("/api/board?track=train-088").status == 200
-    (entry,) = play_server.wait_for("/api/board?track=train-088", bool)
-    assert (entry["kind"], entry["driver"]) == ("casual", "casual")
+    entries = play_server.wait_for("/api/board?track=train-088", lambda found: len(found) == 2)
+    assert [(entry["kind"], entry["driver"]) for entry in entries] == [("model", "generalist"), ("casual", "casual")]
     assert play_server.get("/api/drivers/optimal/replay?track=train-088").status == 409
 
 

@@ -35,9 +35,11 @@ def test_a_drawing_is_checked_saved_raced_on_and_downloaded(play_server):
     assert saved.json["source"] == "yours"
     assert "drawn-oval" in [track["id"] for track in play_server.get("/api/tracks").json]
     assert play_server.get("/data/drawn-oval.track").status == 200
-    assert [driver["id"] for driver in play_server.get("/api/drivers?track=drawn-oval").json] == ["casual"]
-    (entry,) = play_server.wait_for("/api/board?track=drawn-oval", bool)
-    assert entry["driver"] == "casual"
+    assert [driver["id"] for driver in play_server.get("/api/drivers?track=drawn-oval").json] == [
+        "generalist", "casual",
+    ]  # fmt: skip
+    entry, other = play_server.wait_for("/api/board?track=drawn-oval", lambda found: len(found) == 2)
+    assert (entry["driver"], other["driver"]) == ("generalist", "casual")
     file = play_server.get("/api/tracks/drawn-oval/centreline.csv")
     assert b"# x_m,y_m,w_tr_right_m,w_tr_left_m" in file.body
     # The same road again from its file, and a taken id.

@@ -31,7 +31,8 @@ def experiments(monkeypatch, tmp_path, racer):
 
 def test_the_models_of_the_results_folder_are_drivers(experiments):
     drivers = {driver["id"]: driver for driver in list_drivers("track-01", has_optimal=True)}
-    assert list(drivers) == ["optimal", "casual", "run:mine"]
+    assert list(drivers) == ["champion", "generalist", "optimal", "casual", "run:mine"]
+    assert (drivers["champion"]["track"], drivers["generalist"]["track"]) == ("track-01", None)
     assert drivers["run:mine"]["policy"] == "api/drivers/run:mine/policy"
     assert drivers["run:mine"]["track"] == "track-01"
     assert drivers["casual"]["replay"] == "api/drivers/casual/replay?track=track-01"
@@ -54,12 +55,20 @@ def test_the_servers_own_driver_is_the_learned_driver(experiments, racer):
 @pytest.mark.parametrize(
     "driver_id",
     ["", "x", "run:", "run:nothing", "run:../mine", "run:mine/..", "run:mine@", "run:mine@-1", "run:mine@0512",
-     "run:mine@7", "mine", "results/experiments/mine", "champion", "generalist", "run:mine\0", "run:mine\n",
+     "run:mine@7", "mine", "results/experiments/mine", "run:mine\0", "run:mine\n",
      "RUN:mine"],
 )  # fmt: skip
 def test_what_is_no_driver_is_unknown(experiments, driver_id):
     with pytest.raises(UnknownDriverError, match=r"is not known|has no checkpoint"):
         find_driver_model(driver_id, "track-01")
+
+
+def test_only_built_in_tracks_have_a_champion(experiments):
+    assert find_driver_model("champion", "track-02").name == "track-02.zip"
+    assert find_driver_model("generalist", "train-000").name == "generalist.zip"
+    with pytest.raises(UnknownDriverError, match="is not known"):
+        find_driver_model("champion", "train-000")
+    assert list({driver["id"] for driver in list_drivers("train-000", has_optimal=False)} & {"champion"}) == []
 
 
 def test_the_kind_of_a_driver():

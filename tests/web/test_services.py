@@ -40,7 +40,7 @@ def test_the_recorded_model_is_on_the_board_of_its_track_with_the_lap_of_its_pol
     # Entered once, however often the board is looked at.
     services.enter_known_drivers(load_track(track_id))
     kinds = [one.kind for one in services.board.entries(track_id, road_of(track_id))]
-    assert sorted(kinds) == ["casual", "model", "optimal"]
+    assert sorted(kinds) == ["casual", "model", "model", "model", "optimal"]
 
 
 def test_a_model_lap_is_to_the_bit_the_lap_of_an_evaluation(services, racer, monkeypatch):
@@ -78,7 +78,7 @@ def test_a_driver_that_fails_is_not_driven_again_on_every_look(services, monkeyp
     monkeypatch.setattr(services, "enter_driver", fail)
     for _ in range(3):
         services.enter_known_drivers(load_track("track-02"))
-    assert sorted(calls) == ["casual", "optimal"]
+    assert sorted(calls) == ["casual", "champion", "generalist", "optimal"]
 
 
 def test_the_optimal_driver_is_not_entered_before_its_lap_is_solved(services):
