@@ -31,8 +31,7 @@ def experiments(monkeypatch, tmp_path, racer):
 
 def test_the_models_of_the_results_folder_are_drivers(experiments):
     drivers = {driver["id"]: driver for driver in list_drivers("track-01", has_optimal=True)}
-    assert list(drivers) == ["champion", "generalist", "optimal", "casual", "run:mine"]
-    assert (drivers["champion"]["track"], drivers["generalist"]["track"]) == ("track-01", None)
+    assert list(drivers) == ["optimal", "casual", "run:mine"]
     assert drivers["run:mine"]["policy"] == "api/drivers/run:mine/policy"
     assert drivers["run:mine"]["track"] == "track-01"
     assert drivers["casual"]["replay"] == "api/drivers/casual/replay?track=track-01"
@@ -68,7 +67,6 @@ def test_only_built_in_tracks_have_a_champion(experiments):
     assert find_driver_model("generalist", "train-000").name == "generalist.zip"
     with pytest.raises(UnknownDriverError, match="is not known"):
         find_driver_model("champion", "train-000")
-    assert list({driver["id"] for driver in list_drivers("train-000", has_optimal=False)} & {"champion"}) == []
 
 
 def test_the_kind_of_a_driver():

@@ -6,10 +6,14 @@ import struct
 import numpy as np
 import pytest
 
+from hotlap.models.model_file import read_model
+from hotlap.models.shipped_models import SHIPPED_FOLDER
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import load_track
 from hotlap.web import page_data
+from hotlap.web.page_data import drivers_list, page_file
+from hotlap.web.policy_file import policy_bytes
 from hotlap.web.replay_format import Replay
 from hotlap.web.replays import simulate, verify
 
@@ -73,4 +77,17 @@ def test_every_named_file_exists_and_nothing_else_is_read(tmp_path):
 def test_a_split_track_has_files_too_on_the_server():
     content, _ = page_data.page_file("train-000.track")
     assert content.startswith(b"HLT1")
-    assert json.loads(page_data.page_file("train-000.drivers.json")[0]) == []
+    (driver,) = json.loads(page_data.page_file("train-000.drivers.json")[0])
+    assert driver["id"] == "generalist"
+
+
+def test_the_shipped_drivers_are_first_and_their_policies_are_data_files():
+    drivers = drivers_list("track-02")
+    assert [driver["id"] for driver in drivers[:2]] == ["champion", "generalist"]
+    assert [driver["track"] for driver in drivers[:2]] == ["track-02", None]
+    for driver, shipped in zip(drivers, ("track-02", "generalist"), strict=False):
+        content, _ = page_file(driver["policy"].removeprefix("data/"))
+        assert content == policy_bytes(read_model(SHIPPED_FOLDER / f"{shipped}.zip"))
+    assert [driver["id"] for driver in drivers_list("train-000")] == ["generalist"]
+    assert page_file("train-000.champion.policy") is None
+    assert page_file("../track-01.champion.policy") is None

@@ -31,13 +31,8 @@ _POLICIES: ByteLimitedCache[tuple[Path, int, int], bytes] = ByteLimitedCache(MAX
 
 
 def list_drivers(track_id: str, *, has_optimal: bool) -> list[dict[str, Any]]:
-    """Every driver that can drive a track, as the API gives them."""
+    """The drivers that can drive a track beside those with data files, as the API gives them."""
     found = []
-    for kind in SHIPPED_NAMES:
-        if shipped_path(kind, track_id) is not None:
-            found.append(
-                _describe(kind, kind, kind_of(kind), track_id if kind == "champion" else None, has_policy=True)
-            )
     if has_optimal:
         found.append(_describe("optimal", "optimal", "optimal", None, on_track=track_id))
     found.append(_describe("casual", "casual", "casual", None, on_track=track_id))

@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from hotlap.errors import HotlapError
+from hotlap.models.model_file import read_model
+from hotlap.models.shipped_models import CHAMPION, GENERALIST, champion_tracks, find_shipped, shipped_path
 from hotlap.optimal.reference import Reference, find_reference
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.corners import find_corners, name_corners
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import SPLITS, Track, TrackEntry, list_tracks, load_track
+from hotlap.web.policy_file import policy_bytes
 
 TRACK_MAGIC = b"HLT1"
 _HEAD = struct.Struct("<4sI")
@@ -36,6 +39,8 @@ def page_file(name: str) -> tuple[bytes, str] | None:
         return _json(tracks_list())
     if name in _recorded_names():
         return (RECORDED / name).read_bytes(), JSON if name.endswith(".json") else BINARY
+    if name in _policy_names():
+        return _shipped_policy(name), BINARY
     track_id, _, kind = name.partition(".")
     if kind not in {"track", "drivers.json"} or not any(entry.track_id == track_id for entry in list_tracks()):
         return None
@@ -52,6 +57,7 @@ def file_names() -> Iterator[str]:
     for entry in _built_in():
         yield f"{entry.track_id}.track"
         yield f"{entry.track_id}.drivers.json"
+    yield from _policy_names()
     yield from sorted(_recorded_names())
 
 
@@ -88,7 +94,27 @@ def drivers_list(track_id: str) -> list[dict[str, Any]]:
         best = run["best"]
         entry = _driver("recorded", "AI of the recorded run", "model", track_id, policy=best["policy"])
         found.insert(0, {**entry, "step": best["step"]})
-    return found
+    models = [
+        _driver(kind, kind.capitalize(), kind, track_id if kind == CHAMPION else None, policy=f"data/{name}")
+        for name, (kind, track) in _policy_names().items()
+        if track in (track_id, None)
+    ]
+    return models + found
+
+
+@lru_cache(maxsize=1)
+def _policy_names() -> dict[str, tuple[str, str | None]]:
+    """The data files of the shipped models: kind and track of each; the generalist has no track of its own."""
+    found: dict[str, tuple[str, str | None]] = {
+        f"{track}.{CHAMPION}.policy": (CHAMPION, track) for track in champion_tracks()
+    }
+    return found | ({f"{GENERALIST}.policy": (GENERALIST, None)} if shipped_path(GENERALIST, "") else {})
+
+
+@lru_cache(maxsize=8)
+def _shipped_policy(name: str) -> bytes:
+    kind, track = _policy_names()[name]
+    return policy_bytes(read_model(find_shipped(kind, track or "")))
 
 
 def recorded_drive(driver: str, track_id: str) -> bytes | None:
