@@ -79,7 +79,7 @@ class A2CSettings:
 
 @dataclass(frozen=True)
 class SACSettings:
-    """SAC; the entropy coefficient is learned."""
+    """SAC; the entropy coefficient is learned. The last two keys are additions to stable-baselines3's."""
 
     needs_continuous_actions: ClassVar[bool] = True
     min_num_envs: ClassVar[int] = 1
@@ -92,6 +92,14 @@ class SACSettings:
     gamma: float = setting(0.99, _GAMMA, FRACTION)
     train_freq: int = setting(1, "Vector steps between two rounds of updates.", Range(1, 10**6))
     gradient_steps: int = setting(1, "Updates per round.", Range(1, 10**6))
+    n_steps: int = setting(
+        1, "Decisions whose rewards are added up before the value of the next observation counts.", Range(1, 1000)
+    )
+    initial_ent_coef: float = setting(1.0, "Entropy coefficient at the start.", POSITIVE)
+    target_entropy: float | None = setting(
+        None, "The entropy coefficient keeps the actions' entropy at this; minus the number of actions if not given."
+    )
+    final_lr_fraction: float = setting(1.0, "Decay the learning rate linearly to this fraction of itself.", FRACTION)
 
     def __post_init__(self) -> None:
         check_ranges(self)

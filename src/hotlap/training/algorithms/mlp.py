@@ -134,3 +134,20 @@ class Mlp:
                 weight, _ = self._layers[index]
                 delta = torch.mm(delta, weight, out=self._deltas[index - 1][: len(inputs)])
                 self._activation.backward_(delta, below)
+
+    def backward_to_inputs(self, num_rows: int, first_input: int) -> Tensor:
+        """The gradient of each row's only output by its inputs from `first_input` on, (rows, inputs), after `forward`.
+
+        The gradients of the weights stay as they are.
+        """
+        last_weight, _ = self._layers[-1]
+        delta = last_weight.expand(num_rows, -1)
+        for index in reversed(range(len(self._hidden))):
+            weight, _ = self._layers[index]
+            below = self._deltas[index][:num_rows]
+            if index == len(self._hidden) - 1:
+                below.copy_(delta)
+            self._activation.backward_(below, self._hidden[index][:num_rows])
+            columns = weight if index else weight[:, first_input:]
+            delta = torch.mm(below, columns, out=self._deltas[index - 1][:num_rows]) if index else below @ columns
+        return delta if self._hidden else delta[:, first_input:]

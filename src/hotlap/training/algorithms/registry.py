@@ -14,6 +14,7 @@ from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.sac import HotlapSAC
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
+from hotlap.training.algorithms.tensor_sac import TensorSAC
 from hotlap.training.run_config import RunConfig
 
 MIN_STATS_WINDOW = 100  # episodes behind `rollout/ep_rew_mean`, as in stable-baselines3
@@ -31,7 +32,7 @@ class LearnerSpec:
 LEARNERS: Mapping[AlgorithmName, LearnerSpec] = {
     "ppo": LearnerSpec(HotlapPPO, TensorPPO),
     "a2c": LearnerSpec(HotlapA2C),
-    "sac": LearnerSpec(HotlapSAC, log_interval=4),
+    "sac": LearnerSpec(HotlapSAC, TensorSAC, log_interval=4),
 }
 
 
