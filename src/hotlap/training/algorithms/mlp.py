@@ -140,14 +140,14 @@ class Mlp:
 
         The gradients of the weights stay as they are.
         """
-        last_weight, _ = self._layers[-1]
-        delta = last_weight.expand(num_rows, -1)
-        for index in reversed(range(len(self._hidden))):
-            weight, _ = self._layers[index]
-            below = self._deltas[index][:num_rows]
-            if index == len(self._hidden) - 1:
-                below.copy_(delta)
-            self._activation.backward_(below, self._hidden[index][:num_rows])
-            columns = weight if index else weight[:, first_input:]
-            delta = torch.mm(below, columns, out=self._deltas[index - 1][:num_rows]) if index else below @ columns
-        return delta if self._hidden else delta[:, first_input:]
+        (first_weight, _), (last_weight, _) = self._layers[0], self._layers[-1]
+        deltas = [buffer[:num_rows] for buffer in self._deltas]
+        if not deltas:
+            return last_weight[:, first_input:].expand(num_rows, -1)
+        deltas[-1].copy_(last_weight.expand(num_rows, -1))
+        for index in reversed(range(len(deltas))):
+            self._activation.backward_(deltas[index], self._hidden[index][:num_rows])
+            if index:
+                weight, _ = self._layers[index]
+                torch.mm(deltas[index], weight, out=deltas[index - 1])
+        return torch.mm(deltas[0], first_weight[:, first_input:])

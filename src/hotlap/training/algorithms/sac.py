@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from stable_baselines3 import SAC
 
+from hotlap.training.algorithms.schedules import decay
 from hotlap.training.algorithms.step_budget import OffPolicyLearner
 from hotlap.training.hyperparameters import SACSettings
 
@@ -29,8 +30,7 @@ class HotlapSAC(OffPolicyLearner, SAC):
         self.lr_schedule = self._learning_rate
 
     def _learning_rate(self, progress_remaining: float) -> float:
-        final = self.settings.final_lr_fraction
-        return self.settings.learning_rate * (final + (1.0 - final) * progress_remaining)
+        return self.settings.learning_rate * decay(self.settings.final_lr_fraction, progress_remaining)
 
     def named_optimizers(self) -> dict[str, torch.optim.Optimizer]:
         """Those of the actor, the critic and, where it is learned, the entropy coefficient."""

@@ -5,25 +5,35 @@ the bits are the same on one core.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.distributions import SquashedDiagGaussianDistribution
+from stable_baselines3.common.policies import ContinuousCritic
 from stable_baselines3.common.torch_layers import FlattenExtractor
-from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, Actor, ContinuousCritic, SACPolicy
+from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, Actor, SACPolicy
 from torch import Tensor, nn
 
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ACTIVATIONS, Activation, Mlp
 from hotlap.training.algorithms.ppo_update import HALF_LOG_TAU, ThreadChoice
+from hotlap.training.algorithms.replay_sampler import Minibatch
 
 _SQUASH_FLOOR = 1e-6  # added to the slope of tanh before its logarithm, as in stable-baselines3
 NUM_CRITICS = 2
-NUM_LOSSES = 4
+LOSS_NAMES = ("ent_coef", "actor_loss", "critic_loss", "ent_coef_loss")  # of `SACUpdate.run`'s result
+
+
+_T = TypeVar("_T")
+
+
+class _Both(Protocol):
+    """Does something for 0 and for 1, perhaps at the same time."""
+
+    def __call__(self, work: Callable[[int], _T], /) -> tuple[_T, _T]: ...
 
 
 class SACNets(NamedTuple):
@@ -39,50 +49,38 @@ class SACNets(NamedTuple):
     @classmethod
     def of(cls, policy: SACPolicy) -> "SACNets | None":
         """The layers of `policy`; None if it is not plain MLPs with two critics."""
-        actor, critic, target = policy.actor, policy.critic, policy.critic_target
-        observations = policy.observation_space
+        actor: Any = policy.actor  # the library's types are those of other settings
+        observations, critics = policy.observation_space, policy.critic.q_networks
         is_plain = (
             type(policy) is SACPolicy
             and type(actor) is Actor
-            and type(critic) is ContinuousCritic
+            and type(policy.critic) is ContinuousCritic
             and type(actor.features_extractor) is FlattenExtractor
             and type(actor.action_dist) is SquashedDiagGaussianDistribution
             and isinstance(observations, spaces.Box)
             and len(observations.shape) == 1
-            and len(critic.q_networks) == NUM_CRITICS
+            and len(critics) == NUM_CRITICS
         )
         if not is_plain:
             return None
-        networks = [actor.latent_pi, *critic.q_networks]
+        networks: list[Any] = [actor.latent_pi, *critics]
         kinds = {type(module) for network in networks for module in network} - {nn.Linear}
         if len(kinds) != 1 or not kinds <= set(ACTIVATIONS):
             return None
-        mean, log_std = actor.mu, actor.log_std
-        assert isinstance(mean, nn.Linear)
-        assert isinstance(log_std, nn.Linear)
+        targets: Any = policy.critic_target.q_networks
+        hidden, *critic_layers = map(_linear, networks)
         return cls(
-            _linear(actor.latent_pi),
-            mean,
-            log_std,
-            tuple(map(_linear, critic.q_networks)),
-            tuple(map(_linear, target.q_networks)),
+            hidden,
+            actor.mu,
+            actor.log_std,
+            tuple(critic_layers),
+            tuple(map(_linear, targets)),
             ACTIVATIONS[kinds.pop()],
         )
 
 
-def _linear(modules: nn.Sequential) -> tuple[nn.Linear, ...]:
+def _linear(modules: Iterable[nn.Module]) -> tuple[nn.Linear, ...]:
     return tuple(module for module in modules if isinstance(module, nn.Linear))
-
-
-@dataclass(frozen=True)
-class Minibatch:
-    """Decisions drawn from a replay buffer, normalized."""
-
-    observations: Tensor  # (n, num_obs)
-    actions: Tensor  # (n, num_actions), from -1 to 1
-    next_observations: Tensor  # (n, num_obs)
-    rewards: Tensor  # (n,)
-    discounts: Tensor  # (n,): of the value of the next observation; 0 where the episode terminated
 
 
 class _Sample(NamedTuple):
@@ -141,7 +139,7 @@ def _squash(outputs: Tensor, noise: Tensor) -> _Sample:
     log_std = raw.clamp(LOG_STD_MIN, LOG_STD_MAX)
     std, noise = log_std.exp(), noise.t()
     actions = torch.addcmul(means, std, noise).tanh_()
-    log_slopes = actions.square().neg_().add_(1.0 + _SQUASH_FLOOR).log_()
+    log_slopes = actions.square().neg_().add_(1.0).add_(_SQUASH_FLOOR).log_()
     log_probs = noise.square().mul_(-0.5).sub_(log_std).sub_(HALF_LOG_TAU).sub_(log_slopes).sum(0)
     return _Sample(actions, log_probs, noise, std, log_std == raw)
 
@@ -159,18 +157,14 @@ class SACUpdate:
         batch_size: int,
     ) -> None:
         """`adams` are those of the actor, the critics and the entropy coefficient."""
-        self._actor_adam, self._critic_adam, self._entropy_adam = adams
-        self._nets, self.target_entropy, self._tau = nets, target_entropy, tau
-        self._log_ent_coef, self._entropy_gradient = (
-            self._entropy_adam.value(log_ent_coef),
-            self._entropy_adam.gradient(log_ent_coef),
-        )
+        self._actor_adam, self._critic_adam, self._ent_coef_adam = adams
+        self._nets, self._target_entropy, self._tau = nets, target_entropy, tau
+        self._log_ent_coef = self._ent_coef_adam.value(log_ent_coef)
+        self._ent_coef_gradient = self._ent_coef_adam.gradient(log_ent_coef)
         self._actor = _ActorNet(self._actor_adam, nets, batch_size)
         self._target_values = torch.zeros_like(self._critic_adam.values)
         self._critics = [self._critic(layers, batch_size) for layers in nets.critics]
-        self._targets = [
-            Mlp(self._target_layers(layers), nets.activation, batch_size) for layers in nets.critics
-        ]
+        self._targets = [Mlp(self._target_layers(layers), nets.activation, batch_size) for layers in nets.critics]
         num_inputs = nets.critics[0][0].in_features
         self._inputs, self._next_inputs = torch.zeros(2, batch_size, num_inputs)
         self._threads = ThreadChoice()
@@ -207,88 +201,90 @@ class SACUpdate:
 
     @torch.no_grad()
     def run(self, batch: Minibatch, second: Executor) -> Tensor:
-        """One update of everything; returns entropy coefficient, and losses of actor, critics and coefficient.
+        """One update of everything; returns the values that `LOSS_NAMES` names.
 
-        `second` is where the second critic is computed, if that is faster.
+        `second` is where half of the work is done, if that is faster.
         """
-        begin_s, uses_thread = time.perf_counter(), self._threads.should_use()
+        uses_thread, begin_s = self._threads.should_use(), time.perf_counter()
 
-        def both(work: Callable[[int], None]) -> None:
-            if uses_thread:
-                other = second.submit(work, 1)
-                work(0)
-                other.result()
-            else:
-                work(0)
-                work(1)
+        def both(work: Callable[[int], _T]) -> tuple[_T, _T]:
+            if not uses_thread:
+                return work(0), work(1)
+            other = second.submit(work, 1)
+            return work(0), other.result()
 
         losses = self._update(batch, both)
         self._threads.note(uses_thread, time.perf_counter() - begin_s)
         return losses
 
-    def _update(self, batch: Minibatch, both: Callable[[Callable[[int], None]], None]) -> Tensor:
-        num_rows, num_actions = batch.actions.shape
-        inputs, next_inputs = self._inputs[:num_rows], self._next_inputs[:num_rows]
-        num_obs = batch.observations.shape[1]
-        noises = torch.randn(num_rows, num_actions), torch.randn(num_rows, num_actions)
-        samples: list[_Sample] = [None, None]  # type: ignore[list-item]
+    def _update(self, batch: Minibatch, both: _Both) -> Tensor:
+        noise, next_noise = torch.randn_like(batch.actions), torch.randn_like(batch.actions)
         self._actor.load_head()
 
-        def draw(index: int) -> None:
+        def sample(index: int) -> _Sample:
             if index == 0:
-                samples[0] = self._actor.sample(batch.observations, noises[0])
-                inputs[:, :num_obs] = batch.observations
-                inputs[:, num_obs:] = batch.actions
-            else:
-                found = samples[1] = self._actor.sample_next(batch.next_observations, noises[1])
-                next_inputs[:, :num_obs] = batch.next_observations
-                next_inputs[:, num_obs:] = found.actions.t()
+                return self._actor.sample(batch.observations, noise)
+            return self._actor.sample_next(batch.next_observations, next_noise)
 
-        both(draw)
-        own, following = samples
-        log_ent_coef = float(self._log_ent_coef)
-        ent_coef = self._log_ent_coef.exp()
-        surplus = -(own.log_probs.mean() + self.target_entropy)
-        ent_coef_loss = log_ent_coef * surplus
-        self._entropy_gradient.copy_(surplus)
-        self._entropy_adam.step()
+        own, following = both(sample)
+        ent_coef = self._log_ent_coef.exp()  # before it is adapted
+        ent_coef_loss = self._adapt_ent_coef(own)
+        critic_loss = self._fit_critics(batch, following, ent_coef, both)
+        actor_loss = self._improve_actor(batch, own, ent_coef, both)
+        self._target_values.lerp_(self._critic_adam.values, self._tau)
+        return torch.cat([ent_coef, actor_loss[None], critic_loss[None], ent_coef_loss])
 
-        next_values: list[Tensor] = [ent_coef, ent_coef]
+    def _adapt_ent_coef(self, own: _Sample) -> Tensor:
+        surplus = own.log_probs.mean().add_(self._target_entropy).neg_()
+        loss = self._log_ent_coef * surplus
+        self._ent_coef_gradient.copy_(surplus)
+        self._ent_coef_adam.step()
+        return loss
 
-        def look_ahead(index: int) -> None:
-            next_values[index] = self._targets[index].forward(next_inputs)[0]
-
-        both(look_ahead)
+    def _fit_critics(self, batch: Minibatch, following: _Sample, ent_coef: Tensor, both: _Both) -> Tensor:
+        num_rows = len(batch.rewards)
+        inputs = _join(self._inputs[:num_rows], batch.observations, batch.actions)
+        next_inputs = _join(self._next_inputs[:num_rows], batch.next_observations, following.actions.t())
+        next_values = both(lambda index: self._targets[index].forward(next_inputs)[0])
         targets = torch.minimum(*next_values).sub_(ent_coef * following.log_probs)
         targets.mul_(batch.discounts).add_(batch.rewards)
-        critic_losses: list[Tensor] = [ent_coef, ent_coef]
 
-        def fit(index: int) -> None:
+        def fit(index: int) -> Tensor:
             errors = self._critics[index].forward(inputs).sub_(targets)
-            critic_losses[index] = errors.square().mean()
+            loss = errors.square().mean()
             self._critics[index].backward(inputs, errors.div_(num_rows))
+            return loss
 
-        both(fit)
+        losses = both(fit)
         self._critic_adam.step()
+        return torch.add(*losses).mul_(0.5)
 
-        inputs[:, num_obs:] = own.actions.t()
-        values, slopes = [ent_coef, ent_coef], [ent_coef, ent_coef]
+    def _improve_actor(self, batch: Minibatch, own: _Sample, ent_coef: Tensor, both: _Both) -> Tensor:
+        num_rows, num_obs = batch.observations.shape
+        inputs = _join(self._inputs[:num_rows], batch.observations, own.actions.t())
 
-        def rate(index: int) -> None:
-            values[index] = self._critics[index].forward(inputs)[0]
-            slopes[index] = self._critics[index].backward_to_inputs(num_rows, num_obs)
+        def rate(index: int) -> tuple[Tensor, Tensor]:
+            values = self._critics[index].forward(inputs)[0]
+            return values, self._critics[index].backward_to_inputs(num_rows, num_obs)
 
-        both(rate)
-        actor_loss = (ent_coef * own.log_probs).sub_(torch.minimum(*values)).mean()
-        by_action = torch.where((values[0] <= values[1])[:, None], *slopes).t()
+        (values, slopes), (other_values, other_slopes) = both(rate)
+        loss = (ent_coef * own.log_probs).sub_(torch.minimum(values, other_values)).mean()
+        by_action = torch.where((values <= other_values)[:, None], slopes, other_slopes).t()
         self._actor.backward(batch.observations, _actor_gradient(own, by_action, ent_coef))
         self._actor_adam.step()
-        self._target_values.lerp_(self._critic_adam.values, self._tau)
-        return torch.stack([ent_coef[0], actor_loss, 0.5 * (critic_losses[0] + critic_losses[1]), ent_coef_loss])
+        return loss
+
+
+def _join(out: Tensor, observations: Tensor, actions: Tensor) -> Tensor:
+    """The inputs of a critic."""
+    num_obs = observations.shape[1]
+    out[:, :num_obs] = observations
+    out[:, num_obs:] = actions
+    return out
 
 
 def _actor_gradient(sample: _Sample, by_action: Tensor, ent_coef: Tensor) -> Tensor:
-    """The gradient of the actor's loss by its outputs, (2 * num_actions, n), given that of the values by the actions."""
+    """The gradient of the actor's loss by its outputs, (2 * num_actions, n); `by_action` is that of the values."""
     num_actions, num_rows = sample.actions.shape
     slopes = sample.actions.square().neg_().add_(1.0)
     # Of the log probability by the action before tanh.
