@@ -50,13 +50,14 @@ class SACNets(NamedTuple):
     def of(cls, policy: SACPolicy) -> "SACNets | None":
         """The layers of `policy`; None if it is not plain MLPs with two critics."""
         actor: Any = policy.actor  # the library's types are those of other settings
+        distribution: Any = actor.action_dist
         observations, critics = policy.observation_space, policy.critic.q_networks
         is_plain = (
             type(policy) is SACPolicy
-            and type(actor) is Actor
+            and type(policy.actor) is Actor
             and type(policy.critic) is ContinuousCritic
             and type(actor.features_extractor) is FlattenExtractor
-            and type(actor.action_dist) is SquashedDiagGaussianDistribution
+            and type(distribution) is SquashedDiagGaussianDistribution
             and isinstance(observations, spaces.Box)
             and len(observations.shape) == 1
             and len(critics) == NUM_CRITICS
