@@ -27,6 +27,7 @@ from tiny_runs import (
     ALGORITHMS,
     LUNAR,
     RACER,
+    SMALL,
     StopAt,
     assert_same_run,
     folder_at,
@@ -116,6 +117,16 @@ def test_a_run_resumed_from_any_of_its_checkpoints_is_bit_identical(tmp_path, wh
         assert train(config, killed, resume=True).step == 102
         assert_same_run(killed, whole(config), config)
         assert list(killed.glob("*.partial")) == []
+
+
+def test_returns_over_several_decisions_survive_a_stop(tmp_path, whole, unevaluated):
+    """The replay buffer of 25 decisions per car is full at the second stop, so returns wrap around its end."""
+    settings = {"n_steps": 4, "target_entropy": -2.0, "initial_ent_coef": 0.1, "final_lr_fraction": 0.2}
+    config = tiny_config("sac", RACER, num_envs=3, steps=150, sac={**SMALL["sac"], **settings})
+    for stop_at, resume in ((50, False), (110, True)):
+        assert stop_at <= train(config, tmp_path, stop_at, resume).step < 150
+    train(config, tmp_path, resume=True)
+    assert_same_run(tmp_path, whole(config), config)
 
 
 def test_a_run_with_graphs_stopped_and_resumed_is_bit_identical(tmp_path, unevaluated, monkeypatch):

@@ -12,6 +12,7 @@ _GAMMA = "Discount factor."
 _GAE_LAMBDA = "Trade-off between bias and variance in generalized advantage estimation."
 _ENT_COEF = "Weight of the entropy bonus in the loss."
 _VF_COEF = "Weight of the value loss."
+_FINAL_LR_FRACTION = "Decay the learning rate linearly to this fraction of itself."
 _MAX_GRAD_NORM = "Gradients are clipped to this norm."
 
 
@@ -53,7 +54,7 @@ class PPOSettings:
 
 @dataclass(frozen=True)
 class A2CSettings:
-    """A2C."""
+    """A2C; the last key is an addition to stable-baselines3's."""
 
     needs_continuous_actions: ClassVar[bool] = False
 
@@ -67,6 +68,7 @@ class A2CSettings:
     rms_prop_eps: float = setting(1e-5, "RMSProp's epsilon.", NOT_NEGATIVE)
     use_rms_prop: bool = setting(True, "Use RMSProp instead of Adam.")
     normalize_advantage: bool = setting(False, "Normalize advantages within each rollout.")
+    final_lr_fraction: float = setting(1.0, _FINAL_LR_FRACTION, FRACTION)
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -79,7 +81,7 @@ class A2CSettings:
 
 @dataclass(frozen=True)
 class SACSettings:
-    """SAC; the entropy coefficient is learned."""
+    """SAC; the entropy coefficient is learned. The last two keys are additions to stable-baselines3's."""
 
     needs_continuous_actions: ClassVar[bool] = True
     min_num_envs: ClassVar[int] = 1
@@ -92,6 +94,14 @@ class SACSettings:
     gamma: float = setting(0.99, _GAMMA, FRACTION)
     train_freq: int = setting(1, "Vector steps between two rounds of updates.", Range(1, 10**6))
     gradient_steps: int = setting(1, "Updates per round.", Range(1, 10**6))
+    n_steps: int = setting(
+        1, "Decisions whose rewards are added up before the value of the next observation counts.", Range(1, 1000)
+    )
+    initial_ent_coef: float = setting(1.0, "Entropy coefficient at the start.", POSITIVE)
+    target_entropy: float | None = setting(
+        None, "The entropy coefficient keeps the actions' entropy at this; minus the number of actions if not given."
+    )
+    final_lr_fraction: float = setting(1.0, _FINAL_LR_FRACTION, FRACTION)
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -16,12 +16,6 @@ def train_with_kl(learner, monkeypatch, kl):
     learner.train()
 
 
-@pytest.mark.parametrize(("final", "rates"), [(0.2, [0.1, 0.06, 0.02]), (1.0, [0.1, 0.1, 0.1])])
-def test_the_learning_rate_decays_linearly_to_its_final_fraction(final, rates):
-    learner = build(ppo={"learning_rate": 0.1, "final_lr_fraction": final})
-    assert [learner.lr_schedule(left) for left in (1.0, 0.5, 0.0)] == pytest.approx(rates)
-
-
 @pytest.mark.parametrize(("kl", "factor"), [(0.021, 1 / LR_FACTOR), (0.019, 1.0), (0.0051, 1.0), (0.0049, LR_FACTOR)])
 def test_the_learning_rate_adapts_to_the_kl_divergence(monkeypatch, kl, factor):
     learner = build(ppo={"learning_rate": 0.1, "desired_kl": 0.01})

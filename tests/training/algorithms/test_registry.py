@@ -1,5 +1,7 @@
 """A run's learner is built with its hyperparameters, network and seed."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ from training.algorithms.small_learners import build, weights
         ("a2c", {"learning_rate": 1e-3, "n_steps": 6, "gamma": 0.9, "gae_lambda": 0.8, "ent_coef": 0.01, "vf_coef": 0.4,
                  "max_grad_norm": 0.6, "normalize_advantage": True}),
         ("sac", {"learning_rate": 1e-3, "buffer_size": 99, "learning_starts": 7, "batch_size": 5, "tau": 0.01,
-                 "gamma": 0.9, "gradient_steps": 3}),
+                 "gamma": 0.9, "gradient_steps": 3, "n_steps": 3, "target_entropy": -2.5}),
     ],
 )  # fmt: skip
 def test_every_hyperparameter_reaches_the_library(algo, settings):
@@ -31,9 +33,19 @@ def test_every_hyperparameter_reaches_the_library(algo, settings):
 def test_hyperparameters_that_the_library_converts_reach_it_too():
     assert build("ppo", ppo={"clip_range": 0.3}).clip_range(0.5) == 0.3
     assert build("sac", sac={"train_freq": 7}).train_freq.frequency == 7
+    assert build("sac").target_entropy == -1.0  # the pendulum has one action
+    assert build("sac", sac={"initial_ent_coef": 0.02}).log_ent_coef.item() == pytest.approx(math.log(0.02))
+    assert type(build("sac", sac={"n_steps": 3}).replay_buffer).__name__ == "NStepReplayBuffer"
     optimizer = build("a2c", a2c={"rms_prop_eps": 1e-3}).policy.optimizer
     assert (type(optimizer).__name__, optimizer.defaults["eps"]) == ("RMSprop", 1e-3)
     assert isinstance(build("a2c", a2c={"use_rms_prop": False}).policy.optimizer, torch.optim.Adam)
+
+
+@pytest.mark.parametrize("algo", ["ppo", "sac", "a2c"])
+@pytest.mark.parametrize(("final", "rates"), [(0.2, [0.1, 0.06, 0.02]), (1.0, [0.1, 0.1, 0.1])])
+def test_the_learning_rate_decays_linearly_to_its_final_fraction(algo, final, rates):
+    learner = build(algo, **{algo: {"learning_rate": 0.1, "final_lr_fraction": final}})
+    assert [learner.lr_schedule(left) for left in (1.0, 0.5, 0.0)] == pytest.approx(rates)
 
 
 def test_the_networks_have_the_configured_shape():

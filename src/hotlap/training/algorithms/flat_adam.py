@@ -19,8 +19,8 @@ class FlatAdam:
         self._parameters: list[Tensor] = self._group["params"]
         device = self._parameters[0].device
         sizes = [-(-parameter.numel() // _ALIGNMENT) * _ALIGNMENT for parameter in self._parameters]
-        self._values, self._gradients, self._means, self._squares = torch.zeros(4, sum(sizes), device=device)
-        self._scratch = torch.empty_like(self._values)
+        self.values, self._gradients, self._means, self._squares = torch.zeros(4, sum(sizes), device=device)
+        self._scratch = torch.empty_like(self.values)
         offsets = [sum(sizes[:index]) for index in range(len(sizes))]
         self._offsets = dict(zip(map(id, self._parameters), offsets, strict=True))
         self._num_steps, self._lr = torch.zeros(2, dtype=torch.float64, device=device)
@@ -38,11 +38,11 @@ class FlatAdam:
 
     def value(self, parameter: Tensor) -> Tensor:
         """The working copy of a parameter."""
-        return self._view(self._values, parameter)
+        return self.view(self.values, parameter)
 
     def gradient(self, parameter: Tensor) -> Tensor:
         """Where the gradient of a parameter belongs; zero for one that is not trained."""
-        return self._view(self._gradients, parameter)
+        return self.view(self._gradients, parameter)
 
     @property
     def gradients(self) -> Tensor:
@@ -50,7 +50,8 @@ class FlatAdam:
         vector: Tensor = self._gradients
         return vector
 
-    def _view(self, vector: Tensor, parameter: Tensor) -> Tensor:
+    def view(self, vector: Tensor, parameter: Tensor) -> Tensor:
+        """The part of a vector laid out as `values` that belongs to a parameter."""
         begin = self._offsets[id(parameter)]
         return vector[begin : begin + parameter.numel()].view_as(parameter)
 
@@ -64,8 +65,8 @@ class FlatAdam:
         self._num_steps.zero_()
         for parameter in self._parameters:
             if state := self._optimizer.state.get(parameter):
-                self._view(self._means, parameter).copy_(state["exp_avg"])
-                self._view(self._squares, parameter).copy_(state["exp_avg_sq"])
+                self.view(self._means, parameter).copy_(state["exp_avg"])
+                self.view(self._squares, parameter).copy_(state["exp_avg_sq"])
                 self._num_steps.fill_(float(state["step"]))
 
     @torch.no_grad()
@@ -77,11 +78,12 @@ class FlatAdam:
         """Take over the learning rate."""
         self._lr.fill_(self._group["lr"])
 
-    def step(self, max_grad_norm: float) -> None:
-        """Clip the gradients to `max_grad_norm` and update the parameters, as torch does."""
+    def step(self, max_grad_norm: float | None = None) -> None:
+        """Clip the gradients to `max_grad_norm`, unless that is None, and update the parameters, as torch does."""
         gradients, scratch = self._gradients, self._scratch
-        # A NaN must reach the parameters, as with torch's own clipping; `clamp` keeps it.
-        gradients.mul_((max_grad_norm / (torch.linalg.vector_norm(gradients) + 1e-6)).clamp_(max=1.0))
+        if max_grad_norm is not None:
+            # A NaN must reach the parameters, as with torch's own clipping; `clamp` keeps it.
+            gradients.mul_((max_grad_norm / (torch.linalg.vector_norm(gradients) + 1e-6)).clamp_(max=1.0))
         beta1, beta2 = self._group["betas"]
         self._num_steps.add_(1.0)
         self._means.lerp_(gradients, 1.0 - beta1)
@@ -89,16 +91,21 @@ class FlatAdam:
         first, second = 1.0 - torch.pow(beta1, self._num_steps), 1.0 - torch.pow(beta2, self._num_steps)
         torch.sqrt(self._squares, out=scratch)
         scratch.div_(second.sqrt_()).add_(self._group["eps"])
-        self._values.sub_(torch.div(self._means, scratch, out=scratch).mul_(self._lr / first))
+        self.values.sub_(torch.div(self._means, scratch, out=scratch).mul_(self._lr / first))
+
+    @torch.no_grad()
+    def store_values(self) -> None:
+        """Copy the parameters back into the policy."""
+        torch._foreach_copy_(self._parameters, [self.value(parameter) for parameter in self._parameters])
 
     @torch.no_grad()
     def store(self) -> None:
         """Copy parameters and moments back into the policy and its optimizer."""
-        torch._foreach_copy_(self._parameters, [self.value(parameter) for parameter in self._parameters])
+        self.store_values()
         num_steps = self._num_steps.float().cpu()  # where torch's Adam keeps it
         for parameter in self._parameters:
             self._optimizer.state[parameter] = {
                 "step": num_steps.clone(),
-                "exp_avg": self._view(self._means, parameter).clone(),
-                "exp_avg_sq": self._view(self._squares, parameter).clone(),
+                "exp_avg": self.view(self._means, parameter).clone(),
+                "exp_avg_sq": self.view(self._squares, parameter).clone(),
             }

@@ -134,3 +134,20 @@ class Mlp:
                 weight, _ = self._layers[index]
                 delta = torch.mm(delta, weight, out=self._deltas[index - 1][: len(inputs)])
                 self._activation.backward_(delta, below)
+
+    def backward_to_inputs(self, num_rows: int, first_input: int) -> Tensor:
+        """The gradient of each row's only output by its inputs from `first_input` on, (rows, inputs), after `forward`.
+
+        The gradients of the weights stay as they are.
+        """
+        (first_weight, _), (last_weight, _) = self._layers[0], self._layers[-1]
+        deltas = [buffer[:num_rows] for buffer in self._deltas]
+        if not deltas:
+            return last_weight[:, first_input:].expand(num_rows, -1)
+        deltas[-1].copy_(last_weight.expand(num_rows, -1))
+        for index in reversed(range(len(deltas))):
+            self._activation.backward_(deltas[index], self._hidden[index][:num_rows])
+            if index:
+                weight, _ = self._layers[index]
+                torch.mm(deltas[index], weight, out=deltas[index - 1])
+        return torch.mm(deltas[0], first_weight[:, first_input:])

@@ -9,6 +9,7 @@ from typing import Any
 
 from stable_baselines3 import PPO
 
+from hotlap.training.algorithms.schedules import decay
 from hotlap.training.algorithms.step_budget import OnPolicyLearner
 from hotlap.training.hyperparameters import PPOSettings
 
@@ -42,9 +43,7 @@ class HotlapPPO(OnPolicyLearner, PPO):
         return rate if self.settings.desired_kl is not None else rate * self._decay(progress_remaining)
 
     def _decay(self, progress_remaining: float) -> float:
-        """Linear from 1 at the start of the run to `final_lr_fraction` at its end."""
-        final = self.settings.final_lr_fraction
-        return final + (1.0 - final) * progress_remaining
+        return decay(self.settings.final_lr_fraction, progress_remaining)
 
     def train(self) -> None:
         """Update the policy from the rollout, then adapt the learning rate and clamp the standard deviation."""

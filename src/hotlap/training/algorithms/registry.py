@@ -15,6 +15,7 @@ from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.sac import HotlapSAC
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
+from hotlap.training.algorithms.tensor_sac import TensorSAC
 from hotlap.training.processes import ALONE, Processes
 from hotlap.training.run_config import RunConfig
 
@@ -33,7 +34,7 @@ class LearnerSpec:
 LEARNERS: Mapping[AlgorithmName, LearnerSpec] = {
     "ppo": LearnerSpec(HotlapPPO, TensorPPO),
     "a2c": LearnerSpec(HotlapA2C),
-    "sac": LearnerSpec(HotlapSAC, log_interval=4),
+    "sac": LearnerSpec(HotlapSAC, TensorSAC, log_interval=4),
 }
 
 
