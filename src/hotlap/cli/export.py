@@ -8,6 +8,7 @@ import typer
 from hotlap.cli.output import writable
 from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS, num_observations
 from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def import_(
     action_repeat: Annotated[int | None, typer.Option(help="Racer: ticks per decision.")] = None,
     stack: Annotated[int | None, typer.Option(help="Racer: number of stacked observations.")] = None,
     lap_fourier: Annotated[int | None, typer.Option(help="Racer: number of Fourier features of the lap.")] = None,
+    observation: Annotated[str, typer.Option(help="Racer: the observation it was trained on, rays or road.")] = "rays",
     out: Annotated[Path | None, typer.Option(help="The model to write; by default FILE_hotlap.zip.")] = None,
 ) -> None:
     """Convert a model that plain stable-baselines3 saved.
@@ -113,6 +115,9 @@ def import_(
         raise InputFileError(f"{file!s:.200}: no such file. Check the path.")
     given = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
     racer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    num_observations(observation)  # refuses an unknown one
+    if observation != "rays":
+        racer["observation_layout"] = OBSERVATION_LAYOUTS[observation]  # type: ignore[index]
     target = _check_target(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
     if track is not None:
         from hotlap.tracks.registry import load_track

@@ -60,11 +60,13 @@ def print_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
     from hotlap.evaluation.evaluate import evaluate
     from hotlap.training.vec_envs.factory import in_process
 
-    track = in_process(trainer.config).racer.track
+    racer = in_process(trainer.config).racer
     optimal_s = trainer.optimal_lap_s
-    found = evaluate(make_driver("casual"), track, episodes=CASUAL_EPISODES)
+    # On several tracks the casual driver drives them all once.
+    tracks, episodes = (racer.track_ids, len(racer.track_ids)) if racer.tracks else (racer.track, CASUAL_EPISODES)
+    found = evaluate(make_driver("casual"), tracks, episodes=episodes)
     casual = (found.against(optimal_s) if optimal_s else found).as_dict()
-    print(f"  {'on ' + track:<18}  flying lap   gap to optimal   laps completed   clean")
+    print(f"  {'on ' + found.track:<18}  flying lap   gap to optimal   laps completed   clean")
     for name, figures in (("the AI", learned), ("casual driver", casual)):
         gap = figures["gap_to_optimal"]
         shown = MISSING if gap is None else f"{100.0 * gap:.1f} %"

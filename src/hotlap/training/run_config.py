@@ -32,25 +32,27 @@ class RacerOptions:
     """The racer environment. Other environments take `env_args` instead."""
 
     track: str = setting(DEFAULT_TRACK, "Id of the track.")
-    tracks: tuple[str, ...] = setting(
-        (),
-        "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
-        "a pattern with `*` for all tracks of such ids.",
-    )
     action_repeat: int = setting(1, "Ticks of 1/60 s that one decision lasts.", Range(1, MAX_REPEAT))
     stack: int = setting(1, "Number of last observations that the policy sees.", Range(1, MAX_STACK))
     lap_fourier: int = setting(
         0, "Number of sine and cosine pairs of the lap progress added to the observation.", Range(0, MAX_LAP_FOURIER)
     )
+    config: Mapping[str, Any] = setting(
+        dict, "Rewards and episodes, with the keys of `ai-config.json` ([environment](environment.md))."
+    )
     observation: ObservationName = setting(
         "rays", "What the policy sees: `rays`, or `road`, which adds the road ahead."
     )
-    config: Mapping[str, Any] = setting(
-        dict, "Rewards and episodes, with the keys of `ai-config.json` ([environment](environment.md))."
+    tracks: tuple[str, ...] = setting(
+        (),
+        "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
+        "a pattern with `*` for all tracks of such ids.",
     )
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        if self.tracks and self.track != DEFAULT_TRACK:
+            raise ConfigError(f"track: {self.track:.80} and tracks are both given. Leave out one of them.")
         self.settings()
 
     @property
