@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from hotlap.errors import ConfigError, OutputFileError, TrainingError
@@ -45,9 +46,11 @@ class RunStateError(TrainingError):
     """A run is not in the state that was asked for."""
 
 
+@lru_cache(maxsize=1)
 def racer_recipes() -> list[str]:
-    """The shipped recipes of the racer; others are not started from the page."""
-    return [name for name in recipe_names() if name.startswith("racer-")]
+    """The shipped recipes of the racer for one track; others are not started from the page."""
+    names = [name for name in recipe_names() if name.startswith("racer-")]
+    return [name for name in names if not resolve_config(name, {}).racer.tracks]
 
 
 class RunProcesses:
