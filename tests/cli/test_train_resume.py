@@ -161,4 +161,4 @@ def test_a_bad_resume_is_refused_in_one_line(refused):
     assert "steps must be from 1" in refused("resume", "run", "--steps", 0)
     assert "'--steps'" in refused("resume", "run", "--steps", "x")
     assert "config.toml: not valid TOML" in refused("resume", "broken")
-    assert "Missing argument 'run'" in refused("resume")
+    assert "Missing argument 'RUN|CHECKPOINT'" in refused("resume")
