@@ -100,7 +100,7 @@ def test_without_a_seed_two_environments_differ():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"start": "pit"}, "start must be 'line' or 'random', got 'pit'"),
+        ({"start": "pit"}, "start must be 'line', 'random' or 'anywhere', got 'pit'"),
         ({"start": 1}, "start must be"),
         ({"strat": "random"}, "unknown key 'strat'"),
         ("random", "options must be a dict"),

@@ -238,7 +238,7 @@ def test_a_number_of_episodes_out_of_range_is_refused(episodes):
 
 
 def test_an_unknown_start_or_track_is_refused():
-    with pytest.raises(ConfigError, match="start must be 'line' or 'random', got 'pit'"):
+    with pytest.raises(ConfigError, match="start must be 'line', 'random' or 'anywhere', got 'pit'"):
         evaluate(Statue(), "track-01", episodes=1, start="pit")
     with pytest.raises(UnknownTrackError, match="'nope'"):
         evaluate(Statue(), "nope", episodes=1)

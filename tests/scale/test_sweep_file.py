@@ -22,7 +22,7 @@ def test_the_files_settings_override_the_recipe_and_the_trials_override_the_file
     assert config.ppo.learning_rate == 0.5
     assert config.ppo.desired_kl == 0.02  # the recipe's
     assert config.racer.settings().episode.max_steps == 99
-    assert config.racer.settings().episode.start == "random"  # the recipe's
+    assert config.racer.settings().episode.start == "anywhere"  # the recipe's
     assert config.torch_threads == 1
     other = sweep.config_of({}, 8)  # applying settings to one trial changed nothing for others
     assert other.ppo.learning_rate == 5e-4

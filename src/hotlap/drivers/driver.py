@@ -73,4 +73,4 @@ def find_driver_file(name: str, track_id: str = DEFAULT_TRACK) -> Path:
     try:
         return find_model(name)
     except InputFileError as error:
-        raise DriverError(f"driver {error} Built in: {', '.join((*BUILT_IN, *SHIPPED_NAMES))}.") from None
+        raise DriverError(f"driver {error} Or {', '.join((*BUILT_IN, *SHIPPED_NAMES))}.") from None

@@ -31,11 +31,11 @@ class _Parts(NamedTuple):
 class TensorSAC(HotlapSAC):
     """SAC whose updates need no autograd.
 
-    While it learns, the actor of the policy is always up to date; critics and optimizers are after `store_state`.
+    While it learns, the policy is always up to date for callbacks; the optimizers are after `store_state`.
     """
 
     _parts: _Parts | None = None
-    _is_ahead = False  # whether the parts know more than the policy and its optimizers
+    _is_ahead = False  # whether the parts know more than the optimizers
 
     def own_nets(self) -> SACNets | None:
         """The networks that we compute ourselves; None where stable-baselines3 does all."""
@@ -97,8 +97,9 @@ class TensorSAC(HotlapSAC):
             return
         parts = self._prepare(nets)
         losses = [parts.update.run(parts.sampler.draw(batch_size), parts.second) for _ in range(gradient_steps)]
-        actor_adam, _, _ = parts.adams
-        actor_adam.store_values()
+        for adam in parts.adams:
+            adam.store_values()
+        parts.update.store_targets()
         self._is_ahead = True
         self._n_updates += gradient_steps
         for name, value in zip(LOSS_NAMES, torch.stack(losses).mean(0).tolist(), strict=True):
