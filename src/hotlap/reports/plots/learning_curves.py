@@ -115,12 +115,13 @@ def draw_lap_times(groups: Sequence[RunGroup], baselines: Baselines) -> Picture 
         return None
     axes = chart.panels[_LAP_TIME.label]
     _limit_lap_times(axes, baselines)
-    for lap_s, name, colour in (
-        (baselines.casual_lap_s, "casual driver", FAINT),
-        (baselines.optimal_lap_s, "optimum", OPTIMUM),
+    # Laps come close to the optimum at the end of a run, so its name stands at the start.
+    for lap_s, name, colour, is_left in (
+        (baselines.casual_lap_s, "casual driver", FAINT, False),
+        (baselines.optimal_lap_s, "optimum", OPTIMUM, True),
     ):
         if lap_s is not None:
-            _draw_level(axes, lap_s, f"{name}  {lap_s:.2f} s", colour)
+            _draw_level(axes, lap_s, f"{name}  {lap_s:.2f} s", colour, is_left=is_left)
     if _COMPLETION.label in chart.panels:
         chart.panels[_COMPLETION.label].set_ylim(-4.0, 104.0)
     caption = (
