@@ -19,6 +19,7 @@ from hotlap.evaluation.lap_comparison import compare
 from hotlap.evaluation.telemetry import record_laps
 from hotlap.models.shipped_models import CHAMPION, GENERALIST, SHIPPED_FOLDER, champion_tracks
 from hotlap.optimal.reference import find_or_solve_reference
+from hotlap.reports.formatting import MISSING, percent, seconds, signed_percent
 from hotlap.reports.model_laps import NUM_LAPS
 from hotlap.reports.plots.maps import draw_side_by_side
 from hotlap.reports.tables import Table, to_markdown
@@ -57,15 +58,14 @@ def champion_table() -> str:
     for track in champion_tracks():
         figures = read_card(track)["figures"]
         optimum = find_or_solve_reference(load_track(track), lambda text: print(text, file=sys.stderr))
-        lap_s = figures["median_lap_time_sec"]
         rows.append(
             [
                 f"`{track}`",
-                percent(figures["completion_rate"], 1),
-                percent(figures["clean_lap_rate"], 1),
-                f"{lap_s:.2f} s",
-                f"{optimum.lap_time_s:.2f} s" if optimum else "-",
-                f"+{percent(figures['gap_to_optimal'], 2)}",
+                percent(figures["completion_rate"]),
+                percent(figures["clean_lap_rate"]),
+                seconds(figures["median_lap_time_sec"]),
+                seconds(optimum.lap_time_s if optimum else None),
+                f"+{100.0 * figures['gap_to_optimal']:.2f} %",
             ]
         )
     return to_markdown(Table(["champion of", "completed", "clean laps", "median lap", "optimal lap", "gap"], rows))
@@ -84,19 +84,14 @@ def generalist_table() -> str:
             [
                 label,
                 f"{sum(row['completion_rate'] == 1.0 for row in chosen)} of {len(chosen)}",
-                percent(statistics.fmean(row["clean_lap_rate"] or 0.0 for row in chosen), 0),
-                f"+{percent(statistics.median(gaps), 1)}" if gaps else "-",
-                f"+{percent(max(gaps), 1)}" if gaps else "-",
+                percent(statistics.fmean(row["clean_lap_rate"] or 0.0 for row in chosen)),
+                signed_percent(statistics.median(gaps)) if gaps else MISSING,
+                signed_percent(max(gaps)) if gaps else MISSING,
             ]
         )
     return to_markdown(
         Table(["generalist on", "completed from every start", "clean laps", "median gap", "worst gap"], rows)
     )
-
-
-def percent(share: float, digits: int) -> str:
-    """A share in percent."""
-    return f"{100.0 * share:.{digits}f} %"
 
 
 def draw_champion(track_id: str) -> bytes:

@@ -29,6 +29,7 @@ from hotlap.models.shipped_models import (
     unseen_tracks,
 )
 from hotlap.optimal.reference import find_reference
+from hotlap.reports.formatting import MISSING, percent, seconds
 from hotlap.tracks.registry import load_track
 
 ABOUT_KEYS = ("method", "hardware", "limits")
@@ -82,9 +83,9 @@ def make_card(name: str, model: ModelFile, about: dict[str, Any]) -> dict[str, A
     }
 
 
-def percent(value: float | None, digits: int = 2) -> str:
-    """A share in percent."""
-    return "-" if value is None else f"{100.0 * value:.{digits}f} %"
+def gap(value: float | None) -> str:
+    """A gap to the optimal lap, finer than other shares."""
+    return MISSING if value is None else f"+{100.0 * value:.2f} %"
 
 
 def to_markdown(card: dict[str, Any]) -> str:
@@ -106,9 +107,9 @@ def to_markdown(card: dict[str, Any]) -> str:
     if is_generalist:
         lines += [
             f"- completed from every start: {figures['completed_tracks']} of {len(figures['tracks'])} tracks",
-            f"- clean laps, mean over the tracks: {percent(figures['mean_clean_lap_rate'], 1)}",
-            f"- gap to the optimal lap: median {percent(figures['median_gap_to_optimal'], 1)}, "
-            f"worst {percent(figures['worst_gap_to_optimal'], 1)}",
+            f"- clean laps, mean over the tracks: {percent(figures['mean_clean_lap_rate'])}",
+            f"- gap to the optimal lap: median {gap(figures['median_gap_to_optimal'])}, "
+            f"worst {gap(figures['worst_gap_to_optimal'])}",
             "",
             "| track | completed | clean laps | median lap | gap |",
             "| --- | --- | --- | --- | --- |",
@@ -118,12 +119,8 @@ def to_markdown(card: dict[str, Any]) -> str:
         lines += ["| track | completed | clean laps | median lap | gap |", "| --- | --- | --- | --- | --- |"]
         table = {card["name"]: figures}
     for track, row in table.items():
-        lap_s = row["median_lap_time_sec"]
-        lap = "-" if lap_s is None else f"{lap_s:.3f} s"
-        lines.append(
-            f"| {track} | {percent(row['completion_rate'], 1)} | {percent(row['clean_lap_rate'], 1)} | {lap} | "
-            f"{percent(row['gap_to_optimal'])} |"
-        )
+        shares = f"{percent(row['completion_rate'])} | {percent(row['clean_lap_rate'])}"
+        lines.append(f"| {track} | {shares} | {seconds(row['median_lap_time_sec'])} | {gap(row['gap_to_optimal'])} |")
     return "\n".join(lines) + "\n"
 
 

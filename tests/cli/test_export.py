@@ -227,3 +227,24 @@ def test_the_documented_metadata_is_that_of_a_model(hotlap, at_runs, tmp_path):
     [row] = re.findall(r"^Metadata: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
     assert set(re.findall(r"`(\w+)`", row)) == set(metadata)
     assert json.loads(metadata["action_repeat"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("champion", "--track", ""), "none comes with the package for ''"),
+        (("champion", "--track", "train-000"), "none comes with the package for 'train-000'"),
+        (("generalist", "--track", "track-01"), "--track track-01: only a champion has a track to choose"),
+    ],
+)
+def test_a_champion_of_a_track_that_has_none_is_refused(hotlap, tmp_path, arguments, words):
+    answer = hotlap("export", *arguments, "--format", "onnx", "--out", tmp_path / "x.onnx")
+    assert answer.code == 2
+    assert words in answer.err
+    assert not (tmp_path / "x.onnx").exists()
+
+
+def test_the_champion_is_exported(hotlap, tmp_path):
+    answer = hotlap("export", "champion", "--track", "track-02", "--format", "onnx", "--out", tmp_path / "x.onnx")
+    assert (answer.code, (tmp_path / "x.onnx").is_file()) == (0, True)
+    assert "observation road" in answer.out

@@ -58,6 +58,18 @@ LONG = [
 ]
 
 
+@pytest.mark.timeout(TIMEOUT_S)
+def test_a_reader_that_goes_away_does_not_end_the_training(tmp_path):
+    recipe, run = write_recipe(tmp_path / "recipe.toml", tiny_config("ppo", RACER, 2, 64)), tmp_path / "run"
+    reader, writer = os.pipe()
+    os.close(reader)  # as `hotlap train … 2>&1 | head` does after a line
+    arguments = ["train", "--recipe", recipe, "--run-name", run]
+    done = subprocess.run([*COMMAND, *map(str, arguments)], stdout=writer, stderr=writer, timeout=TIMEOUT_S)
+    os.close(writer)
+    assert done.returncode == 0
+    assert (run / "ppo_seed42_results.json").is_file()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("algo", ["ppo", "sac", "a2c"])

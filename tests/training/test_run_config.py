@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.errors import ConfigError
+from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.models.model_file import PolicySettings
+from hotlap.tracks.registry import split_ids
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.hyperparameters import A2CSettings, PPOSettings, SACSettings
 from hotlap.training.run_config import (
@@ -160,3 +161,13 @@ def test_values_that_a_file_cannot_hold_are_refused_in_python_too(value):
         RunConfig(env="x", env_args={"a": value})
     with pytest.raises(ConfigError, match=r"env_args\.a: keys must be text, got 3"):
         RunConfig(env="x", env_args={"a": {3: value}})
+
+
+def test_several_tracks_are_named_by_ids_splits_and_patterns():
+    assert RacerOptions().track_ids == ["track-01"]
+    named = RacerOptions(tracks=("track-03", "test", "track-0*")).track_ids
+    assert named == ["track-03", *split_ids("test"), "track-01", "track-02", "track-03"]
+    with pytest.raises(UnknownTrackError, match=r"tracks 'nothing-\*': no id is like this"):
+        _ = RacerOptions(tracks=("nothing-*",)).track_ids
+    with pytest.raises(ConfigError, match="track: track-02 and tracks are both given"):
+        RacerOptions("track-02", tracks=("train",))

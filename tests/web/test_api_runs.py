@@ -15,7 +15,7 @@ import pytest
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import read_model
 from play_process import PlayProcess
-from web.test_policy_file import unpack
+from web.unpacked_policy import unpack
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of another process")
 

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from hotlap.config import as_plain
 from hotlap.errors import ConfigError
 from hotlap.models.policy import policy_arguments
-from hotlap.training.algorithms.ppo import OWN_SETTINGS
+from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.registry import learner_class
 from hotlap.training.hyperparameters import MAX_STEPS, PPOSettings
 from hotlap.training.recipe import resolve_config
@@ -105,7 +105,7 @@ def bench_config(num_envs: int, track_id: str, device: str, ppo: PPOSettings | N
 
 def stock_learner(config: RunConfig, env: VecEnv) -> PPO:
     """stable-baselines3's own PPO with a run's settings."""
-    arguments = {name: value for name, value in as_plain(config.ppo).items() if name not in OWN_SETTINGS}
+    arguments = {name: value for name, value in as_plain(config.ppo).items() if name not in HotlapPPO.own_settings}
     learner = PPO(
         "MlpPolicy",
         env,

@@ -8,7 +8,7 @@ import typer
 from hotlap.cli.output import writable
 from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUTS, num_observations
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, num_observations
 from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def export(
     if track is not None and model != "champion":
         raise ConfigError(f"--track {track:.80}: only a champion has a track to choose. Leave it out.")
     is_shipped = model in SHIPPED_NAMES
-    found = read_model(find_driver_file(model, track or DEFAULT_TRACK) if is_shipped else find_model(model))
+    chosen = DEFAULT_TRACK if track is None else track
+    found = read_model(find_driver_file(model, chosen) if is_shipped else find_model(model))
     with log_to_stderr(verbose=False, quiet=False):
         files = _to_onnx(found, out) if kind == "onnx" else _to_sb3(found, out)
     print(f"{found.card.algorithm} model of {found.card.environment}, step {found.card.step:,}")
@@ -97,7 +98,9 @@ def import_(
     action_repeat: Annotated[int | None, typer.Option(help="Racer: ticks per decision.")] = None,
     stack: Annotated[int | None, typer.Option(help="Racer: number of stacked observations.")] = None,
     lap_fourier: Annotated[int | None, typer.Option(help="Racer: number of Fourier features of the lap.")] = None,
-    observation: Annotated[str, typer.Option(help="Racer: the observation it was trained on, rays or road.")] = "rays",
+    observation: Annotated[
+        str, typer.Option(help="Racer: the observation it was trained on, rays or road.")
+    ] = DEFAULT_OBSERVATION,
     out: Annotated[Path | None, typer.Option(help="The model to write; by default FILE_hotlap.zip.")] = None,
 ) -> None:
     """Convert a model that plain stable-baselines3 saved.
@@ -116,7 +119,7 @@ def import_(
     given = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
     racer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     num_observations(observation)  # refuses an unknown one
-    if observation != "rays":
+    if observation != DEFAULT_OBSERVATION:
         racer["observation_layout"] = OBSERVATION_LAYOUTS[observation]  # type: ignore[index]
     target = _check_target(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
     if track is not None:

@@ -1,10 +1,9 @@
 """The `hotlap` command: its subcommands, and how errors become one line and an exit code."""
 
-import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -17,6 +16,7 @@ from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
 from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
+from hotlap.cli.output import discard
 from hotlap.cli.play import play
 from hotlap.cli.process_group import is_follower
 from hotlap.cli.report import report
@@ -108,13 +108,8 @@ def _replace_unencodable() -> None:
 
 def _close_pipe() -> int:
     """The reader closed the pipe (`hotlap … | head`), which is not an error. Discard the rest of the output."""
-    _discard(sys.stdout)
+    discard(sys.stdout)
     return 0
-
-
-def _discard(stream: TextIO) -> None:
-    """Write nothing more to a stream that takes no more; Python would fail on it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report_system_error(error: OSError) -> int:
@@ -123,7 +118,7 @@ def _report_system_error(error: OSError) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        _discard(sys.stdout)
+        discard(sys.stdout)
     where = error.filename or "output"
     return _report(f"{where}: {error.strerror or error}. Check the path, its permissions and the free space.")
 
@@ -148,5 +143,5 @@ def _report(message: str) -> int:
         typer.echo("hotlap: " + " ".join(message.split()), err=True)
     except OSError:  # nobody can read it; the exit code still counts
         with suppress(OSError):
-            _discard(sys.stderr)
+            discard(sys.stderr)
     return exit_codes.COULD_NOT_RUN

@@ -7,13 +7,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from hotlap.atomic_files import refuse_unreplaceable
 from hotlap.errors import OutputFileError
 from hotlap.reports.formatting import percent, seconds
 
-__all__ = ["percent", "print_json", "progress_bar", "seconds", "writable"]
+__all__ = ["discard", "percent", "print_json", "progress_bar", "seconds", "writable"]
+
+
+def discard(stream: TextIO) -> None:
+    """Write nothing more to a stream that takes no more; Python would fail on it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(figures: Mapping[str, Any]) -> None:

@@ -22,6 +22,9 @@ def is_follower() -> bool:
 @contextlib.contextmanager
 def joined_processes() -> Iterator["Processes"]:
     """Join the other processes of a training, if there are any; an error of any of them becomes one line."""
+    if "WORLD_SIZE" in os.environ:
+        # Read when torch is imported: its own warning where another process is gone is not for the user.
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from hotlap.training.processes import join_processes
 
     processes = join_processes()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hotlap.cli.output import percent, seconds
+from hotlap.cli.output import discard, percent, seconds
 
 if TYPE_CHECKING:
     from hotlap.training.callbacks.progress import OnProgress, TrainingProgress
@@ -29,7 +29,15 @@ _log = logging.getLogger(__name__)
 def print_status(text: str, quiet: bool) -> None:
     """Print a line on stderr, unless only errors are wanted."""
     if not quiet:
+        _print_line(text)
+
+
+def _print_line(text: str) -> None:
+    """Print a line on stderr; if its reader is gone (`2>&1 | head`) print no more, since training must go on."""
+    try:
         typer.echo(text, err=True)
+    except OSError:
+        discard(sys.stderr)
 
 
 class _LineHandler(logging.Handler):
@@ -37,7 +45,7 @@ class _LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
-        typer.echo("hotlap: " + " ".join(record.getMessage().split()), err=True)
+        _print_line("hotlap: " + " ".join(record.getMessage().split()))
 
 
 @contextlib.contextmanager
@@ -95,7 +103,7 @@ def show_progress(quiet: bool) -> Iterator["OnProgress | None"]:
         with _progress_bar() as show:
             yield show
     else:
-        yield _progress_lines(lambda line: typer.echo(line, err=True))
+        yield _progress_lines(_print_line)
 
 
 def _progress_lines(write: Callable[[str], None]) -> "OnProgress":

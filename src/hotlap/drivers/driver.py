@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.racer import DEFAULT_TRACK
-from hotlap.envs.spaces import ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import DriverError, InputFileError
 
 BUILT_IN = ("casual", "optimal")  # they need no model
@@ -28,7 +28,7 @@ class Driver(Protocol):
 
 def observation_of(driver: Driver) -> ObservationName:
     """What a fleet has to observe for this driver: its attribute `observation`, or `rays` if it has none."""
-    wanted: ObservationName = getattr(driver, "observation", "rays")
+    wanted: ObservationName = getattr(driver, "observation", DEFAULT_OBSERVATION)
     return wanted
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.settings import RacerSettings, start_code
-from hotlap.envs.spaces import ObservationName, num_observations
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.sim.engine import ALL_FINE, Engine, Setting
@@ -101,7 +101,7 @@ class Fleet:
         settings: RacerSettings,
         num_cars: int,
         engine: Engine,
-        observation: ObservationName = "rays",
+        observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
         if not track_ids:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")

@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import FleetState
-from hotlap.envs.spaces import ObservationName, observation_space
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, observation_space
 from hotlap.errors import ConfigError, StateError
 from hotlap.sim.world import OBS_PROGRESS
 
@@ -18,7 +18,9 @@ MAX_LAP_FOURIER = 64
 _COLUMN = "stack"
 
 
-def stacked_observation_space(depth: int, lap_fourier: int = 0, observation: ObservationName = "rays") -> Box:
+def stacked_observation_space(
+    depth: int, lap_fourier: int = 0, observation: ObservationName = DEFAULT_OBSERVATION
+) -> Box:
     """The space of `depth` observations, oldest first, followed by the Fourier features of the lap progress."""
     _check_depth(depth)
     _check_lap_fourier(lap_fourier)

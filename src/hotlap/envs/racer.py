@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from hotlap.envs.fleet import Fleet, FleetState
 from hotlap.envs.infos import Info, reset_info, step_info
 from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
-from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, observation_space
+from hotlap.envs.spaces import (
+    DEFAULT_OBSERVATION,
+    NUM_ACTIONS,
+    ObservationName,
+    action_space,
+    as_actions,
+    observation_space,
+)
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -31,7 +38,7 @@ class RacerEnv(gym.Env[Any, Any]):
         track_id: str = DEFAULT_TRACK,
         config: SettingsSource = None,
         render_mode: str | None = None,
-        observation: ObservationName = "rays",
+        observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r:.40}.")

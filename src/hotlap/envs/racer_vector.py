@@ -13,7 +13,14 @@ from hotlap.envs.infos import RESET_COLUMNS, SHARED_KEYS, VectorInfo, masked_inf
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
 from hotlap.envs.settings import RacerSettings, SettingsSource
-from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, observation_space
+from hotlap.envs.spaces import (
+    DEFAULT_OBSERVATION,
+    NUM_ACTIONS,
+    ObservationName,
+    action_space,
+    as_actions,
+    observation_space,
+)
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -47,7 +54,7 @@ class RacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float3
         config: SettingsSource = None,
         render_mode: str | None = None,
         num_threads: int | None = None,
-        observation: ObservationName = "rays",
+        observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
         if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_CARS:
             raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_CARS}, got {num_envs!r:.40}.")

@@ -14,6 +14,7 @@ from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 NUM_ACTIONS = 3  # steer, throttle, brake
 
 ObservationName = Literal["rays", "road"]
+DEFAULT_OBSERVATION: ObservationName = "rays"
 # Identify the meaning and order of the observations: a model trained on any other layout is refused.
 OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
     "rays": "rays9-speed-yaw-steer-progress-offset",
@@ -26,7 +27,7 @@ def action_space() -> Box:
     return Box(np.array([-1, 0, 0], np.float32), np.array([1, 1, 1], np.float32), dtype=np.float32)
 
 
-def num_observations(observation: object = "rays") -> int:
+def num_observations(observation: object = DEFAULT_OBSERVATION) -> int:
     """The number of columns of an observation; ConfigError if there is none of this name."""
     names = get_args(ObservationName)
     if observation not in names:
@@ -34,7 +35,7 @@ def num_observations(observation: object = "rays") -> int:
     return NUM_OBSERVATIONS + (NUM_ROAD_VIEW if observation == "road" else 0)
 
 
-def observation_space(observation: ObservationName = "rays") -> Box:
+def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box:
     """Nine rays, speed, yaw rate, steering, lap progress, distance from the centreline; for `road` its view as well."""
     size = num_observations(observation)
     low = np.zeros(size, np.float32)

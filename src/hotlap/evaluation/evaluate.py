@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hotlap.drivers.driver import Driver, observation_of
 from hotlap.envs.fleet import Fleet, make_engine
 from hotlap.envs.settings import MAX_COUNT, RacerSettings, start_code
-from hotlap.envs.spaces import ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.engine import ALL_FINE, DeviceName
@@ -247,7 +247,9 @@ def _share_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> floa
     return float(np.where(running, np.minimum(share, 1.0), 1.0).mean())
 
 
-def make_evaluation_fleet(track_id: str | Sequence[str], num_cars: int, observation: ObservationName = "rays") -> Fleet:
+def make_evaluation_fleet(
+    track_id: str | Sequence[str], num_cars: int, observation: ObservationName = DEFAULT_OBSERVATION
+) -> Fleet:
     """Cars under the default rules, without the time limit."""
     defaults = RacerSettings()
     settings = replace(defaults, episode=replace(defaults.episode, max_steps=MAX_COUNT))

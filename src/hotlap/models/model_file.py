@@ -19,7 +19,7 @@ from hotlap.config import Range, build, check_ranges, setting, snake_case
 from hotlap.envs.fleet import check_repeat
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUTS, ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, ObservationName
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.models.archive import Archive, read_archive, write_archive
 from hotlap.models.space_data import space_from_data
@@ -43,7 +43,9 @@ class PolicySettings:
     kind: PolicyKind = setting("auto", "Type of the policy; `auto` chooses by the observation space.")
     net_arch: tuple[int, ...] | None = setting(None, "Widths of the hidden layers.", Range(1, MAX_WIDTH))
     activation: Literal["tanh", "relu", "elu"] | None = setting(None, "Activation function of the hidden layers.")
-    log_std_init: float | None = setting(None, "Initial logarithm of the actions' standard deviation.")
+    log_std_init: float | None = setting(
+        None, "Initial logarithm of the actions' standard deviation.", Range(-20.0, 5.0)
+    )
     critic_arch: tuple[int, ...] | None = setting(
         None, "Widths of the value function's hidden layers; those of `net_arch` if not given.", Range(1, MAX_WIDTH)
     )
@@ -117,7 +119,7 @@ class ModelCard:
     def observation(self) -> ObservationName:
         """The name of the observation layout; a model of an unknown one is refused when it is read."""
         names: dict[str | None, ObservationName] = {layout: name for name, layout in OBSERVATION_LAYOUTS.items()}
-        return names.get(self.observation_layout, "rays")
+        return names.get(self.observation_layout, DEFAULT_OBSERVATION)
 
     @property
     def racer_observations(self) -> Box:

@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from hotlap.atomic_files import write_atomically
 from hotlap.config import build, snake_case
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.spaces import OBSERVATION_LAYOUTS, action_space
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, action_space
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
 from hotlap.models.actor import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS, Algorithm
@@ -244,7 +244,7 @@ def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySe
 
 def _racer_fields(environment: str, racer: Mapping[str, Any]) -> dict[str, Any]:
     if environment in (RACER_ID, REMOTE_RACER_ID):
-        return {"physics": PHYSICS_VERSION, "observation_layout": OBSERVATION_LAYOUTS["rays"], **racer}
+        return {"physics": PHYSICS_VERSION, "observation_layout": OBSERVATION_LAYOUTS[DEFAULT_OBSERVATION], **racer}
     if racer:
         raise ConfigError(f"{', '.join(racer)}: only for {RACER_ID}, and the model is of {environment!s:.80}.")
     return {}

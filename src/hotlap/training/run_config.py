@@ -16,7 +16,7 @@ from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ConfigError
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.sim.engine import DeviceName
@@ -41,7 +41,7 @@ class RacerOptions:
         dict, "Rewards and episodes, with the keys of `ai-config.json` ([environment](environment.md))."
     )
     observation: ObservationName = setting(
-        "rays", "What the policy sees: `rays`, or `road`, which adds the road ahead."
+        DEFAULT_OBSERVATION, "What the policy sees: `rays`, or `road`, which adds the road ahead."
     )
     tracks: tuple[str, ...] = setting(
         (),

@@ -130,13 +130,12 @@ def _describe(
     on_track: str | None = None,
 ) -> dict[str, Any]:
     base = f"api/drivers/{quote(driver_id, safe=':@')}"
-    policy = f"{base}/policy" + (f"?track={track}" if kind == "champion" else "")
     return {
         "id": driver_id,
         "name": name,
         "kind": kind,
         "track": track,
-        "policy": policy if has_policy else None,
+        "policy": f"{base}/policy" if has_policy else None,
         "replay": None if has_policy else f"{base}/replay?track={on_track}",
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 from hotlap.drivers.driver import Driver, observation_of
 from hotlap.envs.fleet import MAX_REPEAT, Fleet
 from hotlap.envs.settings import MAX_COUNT, RacerSettings
-from hotlap.envs.spaces import ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import DriverError, ReplayError
 from hotlap.evaluation.evaluate import Lap, LapCounter, StuckDetector
 from hotlap.sim.batch_cpu import CpuEngine
@@ -21,7 +21,7 @@ from hotlap.web.replay_format import MAX_TICKS, Actions, Replay, quantise
 __all__ = ["Replay", "best_lap", "record_drive", "simulate", "verify"]
 
 
-def make_race_fleet(track_id: str, seed: int = 0, observation: ObservationName = "rays") -> Fleet:
+def make_race_fleet(track_id: str, seed: int = 0, observation: ObservationName = DEFAULT_OBSERVATION) -> Fleet:
     """One car standing on the line, under the rules of the page: the default ones without time limits."""
     defaults = RacerSettings()
     episode = replace(defaults.episode, max_steps=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT)

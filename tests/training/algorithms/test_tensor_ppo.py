@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import Logger
 from torch import nn
 
 from hotlap.training.algorithms import registry
@@ -15,9 +14,9 @@ from hotlap.training.algorithms.mlp import ActorCritic
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout, ThreadChoice
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
-from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import tiny_config
 from training.algorithms.small_learners import weights
+from training.algorithms.tiny_learners import make_learner
 
 LOGGED = {
     "approx_kl", "clip_fraction", "clip_range", "entropy_loss", "explained_variance", "loss", "learning_rate",
@@ -34,16 +33,7 @@ def build(kind=TensorPPO, num_envs=6, **changes):
     changes = {"policy": {"net_arch": [8, 6]}, "ppo": {"ent_coef": 0.01, "batch_size": 50}, **changes}
     config = tiny_config(num_envs=num_envs, **changes)
     assert registry.learner_class(config) is TensorPPO
-    learner = kind(
-        policy="MlpPolicy",
-        env=TrainingEnvs(config).env,
-        policy_kwargs=registry.policy_arguments(config.policy, "ppo"),
-        seed=3,
-        device="cpu",
-        **kind.constructor_arguments(config.ppo),
-    )
-    learner.set_logger(Logger(None, []))
-    return learner
+    return make_learner(kind, config)
 
 
 class Keep(BaseCallback):

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from stable_baselines3.common.logger import Logger
 
 from hotlap.training.algorithms import registry
 from hotlap.training.algorithms.flat_adam import FlatAdam
@@ -14,9 +13,9 @@ from hotlap.training.algorithms.sac import HotlapSAC
 from hotlap.training.algorithms.sac_update import SACNets, SACUpdate
 from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
 from hotlap.training.algorithms.tensor_sac import TensorSAC
-from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import tiny_config
 from training.algorithms.small_learners import weights
+from training.algorithms.tiny_learners import make_learner
 
 LOGGED = {"actor_loss", "critic_loss", "ent_coef", "ent_coef_loss", "learning_rate", "n_updates"}
 NUM_CARS = 4
@@ -28,16 +27,7 @@ def build(kind=TensorSAC, **changes):
     changes = {"policy": {"net_arch": [8, 6]}, **changes, "sac": {**sac, **changes.get("sac", {})}}
     config = tiny_config("sac", num_envs=NUM_CARS, **changes)
     assert registry.learner_class(config) is TensorSAC
-    learner = kind(
-        policy="MlpPolicy",
-        env=TrainingEnvs(config).env,
-        policy_kwargs=registry.policy_arguments(config.policy, "sac"),
-        seed=3,
-        device="cpu",
-        **kind.constructor_arguments(config.sac),
-    )
-    learner.set_logger(Logger(None, []))
-    return learner
+    return make_learner(kind, config)
 
 
 # --- against stable-baselines3 ---

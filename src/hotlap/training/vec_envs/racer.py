@@ -12,7 +12,14 @@ from hotlap.envs.observations import ObservationStack, stacked_observation_space
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.envs.settings import SettingsSource, StartName
-from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, num_observations
+from hotlap.envs.spaces import (
+    DEFAULT_OBSERVATION,
+    NUM_ACTIONS,
+    ObservationName,
+    action_space,
+    as_actions,
+    num_observations,
+)
 from hotlap.errors import ConfigError, StateError
 from hotlap.training.vec_envs.base import BatchStep, BatchVecEnv, Mask
 
@@ -41,7 +48,7 @@ class RacerVecEnv(BatchVecEnv):
         action_repeat: int = 1,
         stack: int = 1,
         lap_fourier: int = 0,
-        observation: ObservationName = "rays",
+        observation: ObservationName = DEFAULT_OBSERVATION,
         num_threads: int | None = None,
     ) -> None:
         check_repeat(action_repeat)
