@@ -18,7 +18,7 @@ from hotlap.cli.export import export, import_
 from hotlap.cli.optimal import optimal
 from hotlap.cli.output import discard
 from hotlap.cli.play import play
-from hotlap.cli.process_group import is_follower
+from hotlap.cli.process_group import is_follower, silence_torch
 from hotlap.cli.report import report
 from hotlap.cli.site import site
 from hotlap.cli.sweep import sweep_app
@@ -73,6 +73,7 @@ app.add_typer(sweep_app, name="sweep")
 def main() -> NoReturn:
     """Run the command line. Every error a user can cause ends in one line on stderr."""
     _replace_unencodable()
+    silence_torch()
     try:
         result = app(prog_name="hotlap", standalone_mode=False)
         code = result if isinstance(result, int) else 0

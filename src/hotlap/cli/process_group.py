@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from hotlap.training.processes import Processes
 
 
+def silence_torch() -> None:
+    """Keep torch from printing its own warnings where another process is gone. Call it before torch is imported."""
+    if "WORLD_SIZE" in os.environ:
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+
 def is_follower() -> bool:
     """Whether `torchrun` started this process beside a first one, which prints what all of them find."""
     return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
@@ -22,9 +28,6 @@ def is_follower() -> bool:
 @contextlib.contextmanager
 def joined_processes() -> Iterator["Processes"]:
     """Join the other processes of a training, if there are any; an error of any of them becomes one line."""
-    if "WORLD_SIZE" in os.environ:
-        # Read when torch is imported: its own warning where another process is gone is not for the user.
-        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from hotlap.training.processes import join_processes
 
     processes = join_processes()
