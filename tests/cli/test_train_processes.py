@@ -70,6 +70,17 @@ def test_a_reader_that_goes_away_does_not_end_the_training(tmp_path):
     assert (run / "ppo_seed42_results.json").is_file()
 
 
+@pytest.mark.timeout(TIMEOUT_S)
+def test_after_its_reader_went_away_ctrl_c_still_saves(tmp_path):
+    recipe, run = write_recipe(tmp_path / "recipe.toml", tiny_config("ppo", RACER, 2, 10**6)), tmp_path / "run"
+    process = Process(["train", "--recipe", recipe, "--run-name", run])
+    assert process.wait_for("0/1000000 steps")
+    process.process.stderr.close()
+    process.process.send_signal(signal.SIGINT)
+    assert process.process.wait(TIMEOUT_S) == 130
+    assert len(list(run.glob("checkpoint_*.zip"))) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("algo", ["ppo", "sac", "a2c"])

@@ -77,9 +77,9 @@ def laps(completion=1.0, clean=1.0, lap_s=40.0, reward=1.0, gap=None):
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        (laps(lap_s=90.0), laps(completion=0.994, lap_s=30.0)),  # six cars in a thousand
-        (laps(completion=0.997, lap_s=30.0), laps(lap_s=30.2)),  # three in a thousand lengthen the lap by 0.3 %
-        (laps(lap_s=30.0), laps(completion=0.997, lap_s=29.95)),
+        (laps(lap_s=90.0), laps(completion=0.94, lap_s=30.0)),  # six cars in a hundred
+        (laps(completion=0.996, lap_s=30.0), laps(lap_s=30.7)),  # four in a thousand lengthen the lap by 2 %
+        (laps(lap_s=30.5), laps(completion=0.996, lap_s=30.0)),
         (laps(clean=1.0, lap_s=90.0), laps(clean=0.8, lap_s=30.0)),
         (laps(lap_s=30.0, reward=0.0), laps(lap_s=30.1, reward=9.0)),
         (laps(clean=0.98, lap_s=30.0), laps(clean=1.0, lap_s=31.0)),  # clean laps are compared to a tenth

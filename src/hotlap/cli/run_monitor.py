@@ -17,7 +17,6 @@ from hotlap.cli.output import discard, percent, seconds
 
 if TYPE_CHECKING:
     from hotlap.training.callbacks.progress import OnProgress, TrainingProgress
-    from hotlap.training.trainer import Trainer
 
 STDERR = 2  # file descriptor
 LINE_INTERVAL_S = 10.0  # between progress lines, where stderr is not a terminal
@@ -69,23 +68,28 @@ def log_to_stderr(verbose: bool, quiet: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stop_signals(trainer: "Trainer", quiet: bool) -> Iterator[None]:
-    """Save and stop at the first Ctrl-C (or SIGTERM); stop immediately at the second."""
+def stop_signals(stop: Callable[[], None], saves: str, quiet: bool) -> Iterator[None]:
+    """Call `stop`, which saves, at the first Ctrl-C (or SIGTERM); stop immediately at the second.
+
+    `saves` tells the user what is saved.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore_handlers() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def stop(number: int, frame: Any) -> None:
+    def begin_to_stop(number: int, frame: Any) -> None:
         restore_handlers()
-        trainer.stop()
+        stop()
         if not quiet:
+            line = f"\nStopping: {saves}. Press Ctrl-C again to stop immediately.\n"
             # Not through Python's streams: the signal may have interrupted a write to them.
-            os.write(STDERR, b"\nStopping: saving first. Press Ctrl-C again to stop immediately.\n")
+            with contextlib.suppress(OSError):  # nobody reads it
+                os.write(STDERR, line.encode("ascii"))
 
     for number in before:
-        signal.signal(number, stop)
+        signal.signal(number, begin_to_stop)
     try:
         yield
     finally:

@@ -1,11 +1,11 @@
 """`hotlap sweep`: run, resume, watch and report sweeps."""
 
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.output import print_json, writable
-from hotlap.cli.run_monitor import log_to_stderr, print_status
+from hotlap.cli.run_monitor import log_to_stderr, print_status, stop_signals
 
 if TYPE_CHECKING:
     from hotlap.scale.status import SweepStatus
@@ -141,8 +141,9 @@ def _run(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> None:
         else:
             runs = sweep.trials * len(sweep.seeds)
             print_status(f"sweep: {folder.path}   {sweep.trials} trials, {runs} runs", quiet)
-            with _stop_signals(quiet) as is_stop_requested, _open_pool(folder, sweep, options) as pool:
-                is_finished = run_sweep(scheduler, pool, is_stop_requested)
+            stopping = Event()
+            with stop_signals(stopping.set, "runs are saved first", quiet), _open_pool(folder, sweep, options) as pool:
+                is_finished = run_sweep(scheduler, pool, stopping.is_set)
     status = _read(folder)
     if not is_finished:
         print_status(f"stopped and saved. Continue with: hotlap sweep resume {folder.path}", quiet)
@@ -173,30 +174,6 @@ def _open_pool(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> Iter
         yield pool
     finally:
         pool.close()
-
-
-@contextmanager
-def _stop_signals(quiet: bool) -> Iterator[Any]:
-    """Yields a function that says whether a stop was requested; the second Ctrl-C stops immediately."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    requested = False
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def stop(number: int, frame: Any) -> None:
-        nonlocal requested
-        restore()
-        requested = True
-        print_status("\nStopping: runs are saved first. Press Ctrl-C again to stop immediately.", quiet)
-
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield lambda: requested
-    finally:
-        restore()
 
 
 @sweep_app.command("status")

@@ -284,7 +284,10 @@ def _run(
 
     try:
         # `torchrun` sends signals too, and then says more about them than we could.
-        with stop_signals(trainer, quiet or not processes.is_alone), show_progress(quiet) as on_progress:
+        with (
+            stop_signals(trainer.stop, "saving first", quiet or not processes.is_alone),
+            show_progress(quiet) as on_progress,
+        ):
             trainer.on_progress = on_progress
             outcome = trainer.run(checkpoint, start)
     except DivergedError as error:
