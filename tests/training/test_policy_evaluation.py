@@ -82,7 +82,8 @@ def laps(completion=1.0, clean=1.0, lap_s=40.0, reward=1.0, gap=None):
         (laps(lap_s=30.5), laps(completion=0.996, lap_s=30.0)),
         (laps(clean=1.0, lap_s=90.0), laps(clean=0.8, lap_s=30.0)),
         (laps(lap_s=30.0, reward=0.0), laps(lap_s=30.1, reward=9.0)),
-        (laps(clean=0.98, lap_s=30.0), laps(clean=1.0, lap_s=31.0)),  # clean laps are compared to a tenth
+        (laps(clean=0.98, lap_s=30.0), laps(lap_s=30.7)),  # two unclean ones in a hundred lengthen the lap by 2 %
+        (laps(lap_s=30.5), laps(clean=0.98, lap_s=30.0)),
         (laps(lap_s=99.0, reward=0.0), laps(lap_s=None, reward=9.0)),
         (laps(0.0, None, None, reward=0.2), laps(0.0, None, None, reward=0.1)),
     ],

@@ -54,6 +54,7 @@ class EpisodeRules:
     num_gates: int = 30
     # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
     progress_length: float = 0.0  # m
+    spun_share: float = 0.125  # of the cars that start anywhere
 
     def __post_init__(self) -> None:
         for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
@@ -63,6 +64,8 @@ class EpisodeRules:
             raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
         if not 0.0 <= self.progress_length <= MAX_LENGTH_M:
             raise ConfigError(f"progressLength must be from 0 to {MAX_LENGTH_M:g} m, got {self.progress_length:g}.")
+        if not 0.0 <= self.spun_share <= 1.0:
+            raise ConfigError(f"spunShare must be from 0 to 1, got {self.spun_share:g}.")
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class RacerSettings:
         record["stillness_penalty"] = self.weights.stillness_penalty
         record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
         record["progress_length_m"] = self.episode.progress_length
+        record["spun_share"] = self.episode.spun_share
         record["max_ticks"] = self.episode.max_steps
         record["stillness_ticks"] = self.episode.stillness_timeout_ticks
         record["num_gates"] = self.episode.num_gates

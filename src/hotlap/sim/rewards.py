@@ -19,6 +19,7 @@ RULES_DTYPE = np.dtype(
         ("stillness_penalty", np.float32),
         ("stillness_speed_mps", np.float32),
         ("progress_length_m", np.float32),  # what the distance of a tick is divided by; zero: the lap's length
+        ("spun_share", np.float32),  # of the starts anywhere
         ("max_ticks", np.int32),
         ("stillness_ticks", np.int32),
         ("num_gates", np.int32),

@@ -26,9 +26,10 @@ YAW_RATE_SCALE_RADPS = F(5.0)
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
-# Starts anywhere: how many of the cars stand still, with any heading, and the share of the distance to the walls used.
-STANDING_CHANCE = F(0.125)
-STANDING_WIDTH = F(0.8)
+# Cars that have spun, of the starts anywhere: the share of the distance to the walls used, and the greatest yaw rate of
+# those that slide. Half of them do, at up to the feasible speed; the others stand.
+SPUN_WIDTH = F(0.95)
+SPUN_YAW_RADPS = F(2.0)
 
 # Limits the spin that a wall contact can cause.
 MAX_WALL_SPIN_RADPS = F(4.0)
@@ -95,10 +96,11 @@ INFO_DTYPE = np.dtype(
 def begin_episode(me, tracks, nodes, rules):
     """Put the car on the start line; or with random starts somewhere on the road at a feasible speed.
 
-    With starts anywhere some of the cars stand still instead, on or beside the road, with any heading.
+    With starts anywhere some of the cars have spun: on or beside the road, with any heading, standing or sliding.
     """
     track = tracks[me.track]
     node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
+    is_spun = False
     is_random = rules.start != START_ON_LINE
     if is_random:
         node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
@@ -108,15 +110,22 @@ def begin_episode(me, tracks, nodes, rules):
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
         at = nodes[U(track.first_node + node)]
         left_m = START_WIDTH * side * (at.road_left_m if side > ZERO else at.road_right_m)
-        if rules.start == START_ANYWHERE and uniform(me.seed, me.episode, 5) < STANDING_CHANCE:
-            turn_rad, pace = PI * (TWO * uniform(me.seed, me.episode, 6) - ONE), ZERO
-            left_m = STANDING_WIDTH * side * (at.wall_left_m if side > ZERO else at.wall_right_m)
+        is_spun = rules.start == START_ANYWHERE and uniform(me.seed, me.episode, 5) < rules.spun_share
+        if is_spun:
+            turn_rad = PI * (TWO * uniform(me.seed, me.episode, 6) - ONE)
+            pace = max(ZERO, TWO * uniform(me.seed, me.episode, 7) - ONE)
+            left_m = SPUN_WIDTH * side * (at.wall_left_m if side > ZERO else at.wall_right_m)
     here = nodes[U(track.first_node + node)]
     me.x_m, me.y_m = place(track, nodes, node, share, left_m)
     me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)
     me.forward_mps = pace * here.start_speed_mps
     me.left_mps = ZERO
     me.yaw_radps = me.forward_mps * here.curvature_radpm
+    if is_spun:  # it slides along the road, whatever it faces
+        sin_turn, cos_turn = sin_cos(turn_rad)
+        me.left_mps = -me.forward_mps * sin_turn
+        me.forward_mps *= cos_turn
+        me.yaw_radps = SPUN_YAW_RADPS * (TWO * uniform(me.seed, me.episode, 8) - ONE) if pace > ZERO else ZERO
     me.steer = ZERO
     me.throttle = ZERO
     me.brake = ZERO

@@ -26,8 +26,9 @@ from hotlap.training.vec_envs.factory import in_process, make_cars
 # flatter the model that was selected.
 SELECTION_SEED = 1_000_000_007
 FINAL_SEED = 2_000_000_011
-# In a selection, failing at one start in a hundred counts as much as laps that are longer by 5 %.
-FAILURE_COST = 5.0
+# In a selection, one failed start in a hundred counts as much as laps that are 5 % longer, one lap in a hundred that is
+# not clean as much as laps that are 1 % longer.
+FAILURE_COST, UNCLEAN_COST = 5.0, 1.0
 MAX_EPISODE_STEPS = 100_000  # an episode that nothing else ends is cut off here
 
 
@@ -100,7 +101,7 @@ class PolicyEvaluator:
 
 
 def score_laps(laps: Evaluation) -> PolicyScore:
-    """Rank by completion to a tenth, then clean laps to a tenth, then lap time, lengthened by every failure."""
+    """Rank by completion and clean laps to a tenth each, then by lap time, lengthened by failures and unclean laps."""
     optional = {
         "clean_lap_rate": laps.clean_lap_rate,
         "median_lap_time_sec": laps.median_lap_time_sec,
@@ -108,11 +109,12 @@ def score_laps(laps: Evaluation) -> PolicyScore:
     }
     figures = {"eval/mean_reward": laps.mean_reward, "eval/completion_rate": laps.completion_rate}
     figures |= {f"eval/{name}": value for name, value in optional.items() if value is not None}
-    lap_s = laps.median_lap_time_sec
+    lap_s, completed, clean = laps.median_lap_time_sec, laps.completion_rate, laps.clean_lap_rate or 0.0
+    longer = 1.0 + FAILURE_COST * (1.0 - completed) + UNCLEAN_COST * (1.0 - clean)
     score = (
-        round(laps.completion_rate, 1),
-        round(laps.clean_lap_rate or 0.0, 1),
-        -lap_s * (1.0 + FAILURE_COST * (1.0 - laps.completion_rate)) if lap_s is not None else -np.inf,
+        round(completed, 1),
+        round(clean, 1),
+        -lap_s * longer if lap_s is not None else -np.inf,
         laps.mean_reward,
     )
     return PolicyScore(score, figures)
