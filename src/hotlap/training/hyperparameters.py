@@ -42,8 +42,6 @@ class PPOSettings:
     )
     min_std: float = setting(0.0, "Lower bound of the actions' standard deviation.", NOT_NEGATIVE)
     final_min_std: float = setting(0.0, "`min_std` changes linearly to this value over the run.", NOT_NEGATIVE)
-    quiet_share: float = setting(0.0, "Last share of the run in which the standard deviation is `quiet_std`.", FRACTION)
-    quiet_std: float = setting(0.02, "Standard deviation of the actions in that last share.", POSITIVE)
 
     def __post_init__(self) -> None:
         check_ranges(self)

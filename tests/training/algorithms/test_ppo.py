@@ -1,4 +1,4 @@
-"""What our PPO adds to the library's: adaptive and decaying learning rates, limits of the noise, a quiet last part."""
+"""What our PPO adds to the library's: learning-rate decay and adaptation, and a minimum standard deviation."""
 
 import math
 
@@ -50,27 +50,8 @@ def test_the_standard_deviation_is_clamped(monkeypatch, progress_remaining, min_
         assert learner.policy.log_std.exp().item() == pytest.approx(max(std, min_std))
 
 
-@pytest.mark.parametrize(("progress_remaining", "std"), [(0.31, 0.5), (0.29, 0.02), (0.0, 0.02)])
-def test_the_last_part_is_quiet(monkeypatch, progress_remaining, std):
-    learner = build(ppo={"min_std": 0.1, "quiet_share": 0.3, "quiet_std": 0.02, "desired_kl": 0.01})
-    learner.policy.log_std.data.fill_(math.log(0.5))
-    learner._current_progress_remaining = progress_remaining
-    train_with_kl(learner, monkeypatch, 0.01)
-    assert learner.policy.log_std.exp().item() == pytest.approx(std)
-
-
-def test_as_the_noise_falls_the_learning_rate_falls_once_with_its_square(monkeypatch):
-    learner = build(ppo={"quiet_share": 0.3, "quiet_std": 0.1, "desired_kl": 0.01})
-    learner.policy.log_std.data.fill_(math.log(0.5))
-    learner._current_progress_remaining = 0.2
-    for _ in range(3):
-        train_with_kl(learner, monkeypatch, 0.01)
-        assert learner.lr_scale == pytest.approx(0.04)
-        learner.policy.log_std.data.add_(0.01)  # an update moves it a little
-
-
 def test_discrete_actions_have_no_standard_deviation_to_clamp():
-    build(env="CartPole-v1", ppo={"min_std": 0.5, "quiet_share": 1.0}).learn(32)
+    build(env="CartPole-v1", ppo={"min_std": 0.5}).learn(32)
 
 
 def test_a_last_rollout_of_one_step_gives_finite_weights():

@@ -1,7 +1,7 @@
 """PPO. The clipped loss and the update are stable-baselines3's `PPO.train`, unchanged.
 
-We add an exact step budget, a learning rate that decays linearly or adapts to the KL divergence of the last update, a
-lower bound on the standard deviation of the actions, and a last part of the training with hardly any noise.
+We add an exact step budget, a learning rate that decays linearly or adapts to the KL divergence of the last update, and
+a lower bound on the standard deviation of the actions.
 """
 
 import math
@@ -19,9 +19,7 @@ LR_SCALE_RANGE = (0.02, 20.0)
 class HotlapPPO(DecayingLearningRate, OnPolicyLearner, PPO):
     """PPO with an exact step budget, an adaptive learning rate and a minimum standard deviation of the actions."""
 
-    own_settings = (
-        *DecayingLearningRate.own_settings, "desired_kl", "min_std", "final_min_std", "quiet_share", "quiet_std"
-    )  # fmt: skip
+    own_settings = (*DecayingLearningRate.own_settings, "desired_kl", "min_std", "final_min_std")
     lr_scale = 1.0
 
     def _learning_rate(self, progress_remaining: float) -> float:
@@ -37,7 +35,7 @@ class HotlapPPO(DecayingLearningRate, OnPolicyLearner, PPO):
         if self.settings.desired_kl is not None:
             desired_kl = self.settings.desired_kl * self._decay(self._current_progress_remaining)
             self._adapt_lr_to_kl(float(self.logger.name_to_value["train/approx_kl"]), desired_kl)
-        self._set_std()
+        self._clamp_std()
 
     def _update(self) -> None:
         super().train()
@@ -49,23 +47,8 @@ class HotlapPPO(DecayingLearningRate, OnPolicyLearner, PPO):
         elif kl < 0.5 * desired_kl:
             self.lr_scale = min(self.lr_scale * LR_FACTOR, high)
 
-    def _set_std(self) -> None:
-        """Clamp the standard deviation, or hold it at `quiet_std` in the last part of the training.
-
-        An evaluated policy acts without noise. Noise hides places where that fails, so the last part is nearly without.
-        """
-        settings, remaining = self.settings, self._current_progress_remaining
-        if not hasattr(self.policy, "log_std"):  # discrete actions have none
-            return
-        log_std = self.policy.log_std.data
-        if remaining < settings.quiet_share:
-            fall = math.log(settings.quiet_std) - float(log_std.mean())
-            log_std.fill_(math.log(settings.quiet_std))
-            if fall < -math.log(LR_FACTOR):  # the first time
-                # Gradients grow as the noise falls, and the KL divergence of a step with their square.
-                self.lr_scale = max(self.lr_scale * math.exp(2.0 * fall), LR_SCALE_RANGE[0])
-            return
-        first, last = settings.min_std, settings.final_min_std
-        min_std = last + (first - last) * remaining
-        if min_std > 0.0:
-            log_std.clamp_(min=math.log(min_std))
+    def _clamp_std(self) -> None:
+        first, last = self.settings.min_std, self.settings.final_min_std
+        min_std = last + (first - last) * self._current_progress_remaining
+        if min_std > 0.0 and hasattr(self.policy, "log_std"):  # discrete actions have none
+            self.policy.log_std.data.clamp_(min=math.log(min_std))
