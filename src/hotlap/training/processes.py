@@ -7,6 +7,7 @@ of ranks, so every process has the same bits, and so has every run.
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # slow to import, and commands that find nothing to do need o
 T = TypeVar("T")
 
 REPORT_WAIT = timedelta(seconds=10.0)  # for another process to say why the run ended
+ASK_WAIT_S = 5.0  # for the other processes to come to the same end
 _REPORT_KEY = "hotlap/report"
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
@@ -68,6 +70,7 @@ class Processes:
         self._store, self._sockets = store, sockets
         self._finish_pending: Callable[[], None] = _nothing
         self._gpu_group: Any = None
+        self._ends_by_error = False
 
     @property
     def is_alone(self) -> bool:
@@ -201,6 +204,7 @@ class Processes:
             if isinstance(error, ProcessLostError) and not self.is_leader:
                 with suppress(RuntimeError):  # nobody said anything
                     self._store.wait([_REPORT_KEY], REPORT_WAIT)
+            self._ends_by_error = True
             return bool(self._store.add(_REPORT_KEY, 1) == 1)
         return True
 
@@ -212,7 +216,16 @@ class Processes:
             if self._sockets is not None:
                 self._sockets.close()
             with suppress(RuntimeError):
+                self._let_others_ask()
                 dist.destroy_process_group()
+
+    def _let_others_ask(self) -> None:
+        """Wait for the others to ask whether they may report, too: the store ends with the leader."""
+        until_s = time.monotonic() + ASK_WAIT_S
+        while self.is_leader and self._ends_by_error and time.monotonic() < until_s:
+            if self._store.add(_REPORT_KEY, 0) >= self.size:
+                break
+            time.sleep(0.05)
 
 
 def _nothing() -> None:
