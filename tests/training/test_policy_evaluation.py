@@ -78,8 +78,8 @@ def laps(completion=1.0, clean=1.0, lap_s=40.0, reward=1.0, gap=None):
     ("better", "worse"),
     [
         (laps(lap_s=90.0), laps(completion=0.94, lap_s=30.0)),  # six cars in a hundred
-        (laps(completion=0.996, lap_s=30.0), laps(lap_s=30.7)),  # four in a thousand lengthen the lap by 2 %
-        (laps(lap_s=30.5), laps(completion=0.996, lap_s=30.0)),
+        (laps(completion=0.996, lap_s=30.0), laps(lap_s=30.5)),  # four in a thousand lengthen the lap by 1.2 %
+        (laps(lap_s=30.3), laps(completion=0.996, lap_s=30.0)),
         (laps(clean=1.0, lap_s=90.0), laps(clean=0.8, lap_s=30.0)),
         (laps(lap_s=30.0, reward=0.0), laps(lap_s=30.1, reward=9.0)),
         (laps(clean=0.98, lap_s=30.0), laps(lap_s=30.7)),  # two unclean ones in a hundred lengthen the lap by 2 %

@@ -26,9 +26,9 @@ from hotlap.training.vec_envs.factory import in_process, make_cars
 # flatter the model that was selected.
 SELECTION_SEED = 1_000_000_007
 FINAL_SEED = 2_000_000_011
-# In a selection, one failed start in a hundred counts as much as laps that are 5 % longer, one lap in a hundred that is
+# In a selection, one failed start in a hundred counts as much as laps that are 3 % longer, one lap in a hundred that is
 # not clean as much as laps that are 1 % longer.
-FAILURE_COST, UNCLEAN_COST = 5.0, 1.0
+FAILURE_COST, UNCLEAN_COST = 3.0, 1.0
 MAX_EPISODE_STEPS = 100_000  # an episode that nothing else ends is cut off here
 
 
