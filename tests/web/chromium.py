@@ -148,16 +148,28 @@ class Page:
     def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse."""
         self.wait(f"document.querySelector({json.dumps(selector)})")
-        box = self.evaluate(
+        middle = self._middle(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, *middle)
+
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def touch(self, selectors: list[str]) -> None:
+        """Rest one finger on the middle of each element, and take all others away."""
+        points = []
+        for number, selector in enumerate(selectors):
+            self.wait(f"document.querySelector({json.dumps(selector)})?.offsetWidth > 0")
+            x, y = self._middle(selector)
+            points.append({"x": x, "y": y, "id": number})
+        self.call("Input.dispatchTouchEvent", type="touchStart" if points else "touchEnd", touchPoints=points)
+
+    def _middle(self, selector: str) -> list[float]:
+        return self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
             "e.scrollIntoView({block: 'nearest'}); const b = e.getBoundingClientRect(); "
             "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.mouse(kind, *box)
-
-    def mouse(self, kind: str, x: float, y: float) -> None:
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def key(self, code: str, is_down: bool) -> None:
         """Press or release a key of the keyboard."""

@@ -124,6 +124,71 @@ def test_keys_drive_restart_and_pause(static_page, browser):
     assert page.errors == []
 
 
+def controls(page):
+    """Steering, throttle and brake of the person's last tick."""
+    return page.evaluate("hotlap.app.views.race.pilot.inputs.slice(-3)")
+
+
+# One standard gamepad: the stick is axis 0, the right trigger is button 7, the left one 6.
+GAMEPAD = """
+window.pad = { connected: true, axes: [0, 0, 0, 0], buttons: Array.from({ length: 17 }, () => ({ value: 0 })) };
+navigator.getGamepads = () => [null, window.pad];
+"""
+
+
+def test_a_gamepad_drives_by_stick_and_triggers(static_page, browser):
+    page = browser.open(f"{static_page.url}#race")
+    page.evaluate(GAMEPAD)
+    page.click("[data-action=start]")
+    page.wait(RACING, 20)
+    page.evaluate("pad.buttons[7].value = 0.5")
+    page.wait("hotlap.state().cars[0].speed > 4")
+    assert controls(page) == pytest.approx([0.0, 0.5, 0.0], abs=0.01)  # half the trigger is half the throttle
+    page.evaluate("pad.axes[0] = 0.05")  # a stick that does not quite return to its middle
+    page.evaluate("new Promise((done) => setTimeout(done, 100))")
+    assert controls(page)[0] == 0.0
+    page.evaluate("pad.axes[0] = -1")
+    page.wait("hotlap.app.views.race.pilot.inputs.at(-3) < -0.95")
+    page.evaluate("pad.axes[0] = 0; pad.buttons[7].value = 0; pad.buttons[6].value = 1")
+    page.wait("hotlap.app.views.race.pilot.inputs.at(-1) > 0.99 && hotlap.state().cars[0].speed < 1")
+    assert page.errors == []
+
+
+def test_fingers_on_a_phone_steer_accelerate_and_brake(static_page, browser):
+    page = browser.open(f"{static_page.url}#race", 390, 844, is_phone=True)
+    page.click("[data-action=start]")
+    page.wait(RACING, 20)
+    page.touch(["#touch-gas"])
+    page.wait("hotlap.state().cars[0].speed > 6")
+    page.touch(["#touch-gas", "#touch-right"])  # two thumbs
+    page.wait("hotlap.app.views.race.pilot.inputs.at(-3) > 0.05")
+    assert controls(page)[1] > 0.9
+    page.touch([])
+    page.wait("hotlap.app.views.race.pilot.inputs.at(-2) === 0")
+    page.touch(["#touch-brake"])
+    page.wait("hotlap.app.views.race.pilot.inputs.at(-1) > 0.4")
+    assert page.errors == []
+
+
+def test_the_engine_is_silent_at_first_then_follows_the_speed_and_the_choice_is_kept(static_page, browser):
+    page = browser.open(f"{static_page.url}#race")
+    page.click("[data-action=start]")
+    page.wait(RACING, 20)
+    assert page.evaluate("!hotlap.app.sound.isOn && !hotlap.app.sound.context")
+    page.click("#sound-button")
+    pitch = "hotlap.app.sound.voices[0].voice.frequency.value"
+    page.wait("hotlap.app.sound.context.state === 'running'")
+    page.key("ArrowUp", True)
+    page.wait(f"{pitch} < 140")
+    page.wait(f"hotlap.state().cars[0].speed > 10 && {pitch} > 150")
+    page.wait("hotlap.app.sound.gain.gain.value > 0.08")
+    page.press("Escape")
+    page.wait("hotlap.app.sound.gain.gain.value < 0.001")
+    page.reload()
+    page.wait("document.querySelector('#sound-button')?.getAttribute('aria-pressed') === 'true'")
+    assert page.errors == []
+
+
 def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static_page, browser):
     """As a practised person might: ten key changes a second at most, and nothing but four keys."""
     page = browser.open(f"{static_page.url}?driver=casual#race")
