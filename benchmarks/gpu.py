@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
-from hotlap.bench.simulator import measure_sim
+from hotlap.bench.simulator import cuda_rate, measure_sim
 from hotlap.errors import HotlapError
 from hotlap.sim.batch_cpu import warm_up
 from hotlap.training.algorithms.registry import build_learner
@@ -26,6 +26,7 @@ from hotlap.training.run_files.model_card import make_card
 from hotlap.training.vec_envs.factory import TrainingEnvs
 
 RECIPE = "racer-ppo-cuda"
+ACTION_REPEAT = 4  # as the recipes drive
 ROLLOUTS = 20
 SEEDS = (1, 2, 3, 4, 5)
 CHECK_S = (10.0, 30.0, 60.0)  # seconds of training after which the policy is evaluated
@@ -102,7 +103,10 @@ def print_engine(device: str, is_small: bool) -> None:
     """The simulator alone."""
     num_cars = 256 if is_small else 1 << 20
     found = measure_sim(num_cars, None, device, "track-01", 1.0 if is_small else 3.0)
-    print(f"\n{num_cars:,} cars on {device}: {found.steps_per_sec / 1e6:.1f} million steps/s")
+    print(f"\n{num_cars:,} cars on {device}: {found.steps_per_sec / 1e6:.1f} million steps/s of one tick", flush=True)
+    if device == "cuda":
+        rate = cuda_rate(num_cars, "track-01", 3.0, ACTION_REPEAT) / 1e6
+        print(f"{ACTION_REPEAT} ticks per step: {rate:.1f} million steps/s, {ACTION_REPEAT * rate:.1f} million ticks/s")
 
 
 def print_speed(device: str, is_small: bool) -> None:

@@ -46,7 +46,7 @@ def measure_speed(place: Path, options: argparse.Namespace) -> dict[str, Any]:
     several = options.processes
     # Processes, the core that they are bound to, and how many times the recipe's cars and minibatch they have.
     kinds: dict[str, tuple[int, int | None, int]] = {
-        "one core": (1, 0, 1),
+        "one core": (1, min(os.sched_getaffinity(0)), 1),
         "one process": (1, None, 1),
         "divided": (several, None, 1),
         "as many each": (several, None, several),

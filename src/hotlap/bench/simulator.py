@@ -45,7 +45,7 @@ def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, 
     if not 0.1 <= seconds <= 3600.0:
         raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
     if device == "cuda":
-        rate = _cuda_rate(num_envs, track_id, seconds)
+        rate = cuda_rate(num_envs, track_id, seconds)
         return SimSpeed(rate, num_envs, None, device, track_id, seconds, None, None, None)
     chosen = threads if threads is not None else min(default_threads(), MAX_THREADS)
     if not 1 <= chosen <= MAX_THREADS:
@@ -80,8 +80,11 @@ def _batch_rate(env: RacerVectorEnv, seconds: float) -> float:
     return HOLD_TICKS * env.num_envs / float(np.median(blocks_s))
 
 
-def _cuda_rate(num_cars: int, track_id: str, seconds: float) -> float:
-    """Steps per second on the GPU in the median block of ticks, with everything that a learner reads written there."""
+def cuda_rate(num_cars: int, track_id: str, seconds: float, repeat: int = 1) -> float:
+    """Steps of `repeat` ticks per second on the GPU, with everything that a learner reads written there.
+
+    The median block of steps counts.
+    """
     from hotlap.sim.batch_cuda import CudaCars, synchronize
 
     setting = RacerVectorEnv(1, track_id, BATCH_CONFIG, num_threads=1).fleet.setting
@@ -96,7 +99,7 @@ def _cuda_rate(num_cars: int, track_id: str, seconds: float) -> float:
         synchronize()
         begin_s = time.perf_counter()
         for _ in range(HOLD_TICKS):
-            cars.step(autoreset=True, repeat=1)
+            cars.step(autoreset=True, repeat=repeat)
         synchronize()
         blocks_s.append(time.perf_counter() - begin_s)
 
