@@ -49,6 +49,31 @@ def test_mean_actions_stay_near_their_bounds_and_throttle_mirrors_the_brake():
     np.testing.assert_array_equal(means[:, 1], -means[:, 2])
 
 
+def test_noise_presses_one_pedal_or_the_other():
+    policy = build_learner(tiny_config(policy=POLICY), TrainingEnvs(tiny_config(policy=POLICY)).env).policy
+    obs = torch.from_numpy(observations(20_000))
+    with torch.no_grad():
+        actions, _, log_probs = policy(obs)
+        _, log_probs_again, entropy = policy.evaluate_actions(obs, actions)
+        means, std = policy.get_distribution(obs).distribution.mean, policy.log_std.exp()
+        noise = actions - means
+        axes = torch.distributions.Normal(means[:, :2], std[:2])  # steering and pedals
+    torch.testing.assert_close(noise[:, 1], -noise[:, 2])
+    assert noise.std(0).numpy() == pytest.approx(std.numpy(), rel=0.03)
+    assert abs(np.corrcoef(noise[:, 0], noise[:, 1])[0, 1]) < 0.03
+    torch.testing.assert_close(log_probs, axes.log_prob(actions[:, :2]).sum(1))
+    torch.testing.assert_close(log_probs_again, log_probs)
+    torch.testing.assert_close(entropy, axes.entropy().sum(1))
+
+
+@pytest.mark.parametrize("algo", ["ppo", "a2c"])
+def test_the_brakes_standard_deviation_follows_the_throttles(algo, tmp_path, monkeypatch):
+    skip_evaluation(monkeypatch)
+    train(tiny_config(algo=algo, policy=POLICY), tmp_path)
+    steer, throttle, brake = read_model(tmp_path / f"{algo}_seed42_model.zip").weights["log_std"]
+    assert brake == throttle != steer
+
+
 def test_a_new_policy_starts_from_free_pedals():
     learner = build_learner(tiny_config(policy=POLICY), TrainingEnvs(tiny_config(policy=POLICY)).env)
     means = learner.policy.get_distribution(torch.from_numpy(observations())).distribution.mean

@@ -52,7 +52,8 @@ class PolicySettings:
     action_head: Literal["linear", "pedal_axis"] = setting(
         "linear",
         "How the last hidden layer gives the mean action. `pedal_axis` is for the racer: tanh bounds the steering, and "
-        "one axis for throttle and brake, so that the mean cannot drift to where noise changes nothing.",
+        "one axis for throttle and brake, in its mean and in its noise. The mean cannot drift to where noise changes "
+        "nothing, and noise never presses both pedals.",
     )
 
     @property

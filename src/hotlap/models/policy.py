@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.vec_env import VecTransposeImage
 from torch import nn
@@ -22,10 +22,6 @@ from hotlap.models.model_file import ModelCard, ModelFile, PolicyKind, PolicySet
 from hotlap.models.space_data import same_to_policy, space_data
 from hotlap.sim.policy_forward import PackedPolicy, pack_policy
 
-# The last layer of the action head `pedal_axis`, from two tanh units to steer, throttle and brake. Slightly more than
-# 1, so that full steering and full pedals need no infinite inputs, and little enough for the actions' noise to reach.
-PEDAL_AXIS = ((1.1, 0.0, 0.0), (0.0, 1.1, -1.1))
-INITIAL_GAIN = 0.01  # of the layer that gives the actions, as in stable-baselines3
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
 MAX_SPACE_TEXT = 120  # characters of a space in an error text
 MIN_PICTURE_SIDE = 36  # pixels: NatureCNN's convolutions need at least this
@@ -78,22 +74,6 @@ def policy_arguments(settings: PolicySettings, algorithm: str) -> dict[str, Any]
     if settings.log_std_init is not None and ALGORITHMS[algorithm].has_log_std:
         arguments["log_std_init"] = settings.log_std_init
     return arguments
-
-
-@torch.no_grad()
-def fix_action_head(network: ActorCriticPolicy, settings: PolicySettings) -> None:
-    """Give a new network the fixed last layer that `action_head` describes; it is not trained.
-
-    It is an ordinary layer of stable-baselines3's network, so such a model needs no code of ours to run.
-    """
-    if settings.action_head != "pedal_axis":
-        return
-    axes = [module for module in network.mlp_extractor.policy_net if isinstance(module, nn.Linear)][-1]
-    nn.init.orthogonal_(axes.weight, INITIAL_GAIN)
-    head: Any = network.action_net
-    head.weight.copy_(torch.tensor(PEDAL_AXIS).t())
-    head.bias.zero_()
-    head.requires_grad_(False)
 
 
 def activation_name(card: ModelCard) -> str:

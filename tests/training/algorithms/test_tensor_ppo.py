@@ -24,6 +24,7 @@ LOGGED = {
 }  # fmt: skip
 
 
+PEDAL_AXIS = {"net_arch": [8, 6], "activation": "tanh", "action_head": "pedal_axis"}
 LOCAL_NAMES_LEFT_OUT = {"n_steps", "obs_tensor", "idx", "done", "terminal_obs", "terminal_value", "values"}
 ARRAYS = ("observations", "actions", "rewards", "values", "log_probs", "advantages", "returns")
 
@@ -92,8 +93,18 @@ class Keep(BaseCallback):
         {
             "racer": {"config": {"episode": {"start": "random", "maxSteps": 5}}}
         },  # each car is cut off several times per rollout
+        {"policy": PEDAL_AXIS},
     ],
-    ids=["normalized", "as they are", "rewards only", "clipped observations", "stacked", "road", "short episodes"],
+    ids=[
+        "normalized",
+        "as they are",
+        "rewards only",
+        "clipped observations",
+        "stacked",
+        "road",
+        "short episodes",
+        "pedal axis",
+    ],
 )
 def test_rollouts_are_those_of_the_library(changes):
     ours, theirs = Keep(), Keep()
@@ -110,11 +121,13 @@ def test_rollouts_are_those_of_the_library(changes):
     assert theirs.names - ours.names == LOCAL_NAMES_LEFT_OUT
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu", "elu"])
-def test_training_gives_the_weights_and_figures_of_the_library(activation):
+@pytest.mark.parametrize(
+    "policy", [*({"net_arch": [8, 6], "activation": name} for name in ("tanh", "relu", "elu")), PEDAL_AXIS]
+)
+def test_training_gives_the_weights_and_figures_of_the_library(policy):
     found = {}
     for kind in (TensorPPO, HotlapPPO):
-        learner = build(kind, policy={"net_arch": [8, 6], "activation": activation})
+        learner = build(kind, policy=policy)
         learner.learn(2 * 32 * 6)
         values = dict(learner.logger.name_to_value)
         moments = torch.cat([one["exp_avg"].flatten() for one in learner.policy.optimizer.state.values()])

@@ -2,6 +2,7 @@
 
 from stable_baselines3 import A2C
 
+from hotlap.models.action_head import match_brake_noise
 from hotlap.training.algorithms.schedules import DecayingLearningRate
 from hotlap.training.algorithms.step_budget import OnPolicyLearner
 
@@ -14,3 +15,4 @@ class HotlapA2C(DecayingLearningRate, OnPolicyLearner, A2C):
         if self.normalize_advantage and self.rollout_steps * self.n_envs == 1:
             return
         super().train()
+        match_brake_noise(self.policy)

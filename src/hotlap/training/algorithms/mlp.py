@@ -13,6 +13,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import Tensor, nn
 
+from hotlap.models.action_head import PedalAxisDistribution
+
 _aten = torch.ops.aten
 _ELU_SCALES = (1.0, 1.0, 1.0)  # alpha, scale, input scale
 
@@ -58,7 +60,7 @@ class ActorCritic(NamedTuple):
             type(policy) is ActorCriticPolicy
             and type(extractor) is MlpExtractor
             and type(policy.features_extractor) is FlattenExtractor
-            and type(policy.action_dist) is DiagGaussianDistribution
+            and type(policy.action_dist) in (DiagGaussianDistribution, PedalAxisDistribution)
             and isinstance(observations, spaces.Box)
             and len(observations.shape) == 1
         )

@@ -8,6 +8,7 @@ import math
 
 from stable_baselines3 import PPO
 
+from hotlap.models.action_head import match_brake_noise
 from hotlap.training.algorithms.schedules import DecayingLearningRate
 from hotlap.training.algorithms.step_budget import OnPolicyLearner
 
@@ -32,6 +33,7 @@ class HotlapPPO(DecayingLearningRate, OnPolicyLearner, PPO):
     def train(self) -> None:
         """Update the policy from the rollout, then adapt the learning rate and clamp the standard deviation."""
         self._update()
+        match_brake_noise(self.policy)
         if self.settings.desired_kl is not None:
             desired_kl = self.settings.desired_kl * self._decay(self._current_progress_remaining)
             self._adapt_lr_to_kl(float(self.logger.name_to_value["train/approx_kl"]), desired_kl)

@@ -41,7 +41,7 @@ class Rollout:
     """A rollout of n decisions, as contiguous float32 tensors."""
 
     observations: Tensor  # (n, num_obs)
-    actions: Tensor  # (num_actions, n)
+    actions: Tensor  # (num_axes, n): those with noise of their own
     log_probs: Tensor  # (n,)
     advantages: Tensor  # (n,)
     returns: Tensor  # (n,)
@@ -118,25 +118,27 @@ class PPOUpdate:
         self.batch_size = min(batch_size, len(rollout.returns))
         has_threads = rollout.returns.device.type == "cpu" and max_threads > 1
         self._threads = ThreadChoice() if has_threads else NoThreads()
-        self._policy_net = self._make_net(nets.policy, nets)
+        num_axes = len(rollout.actions)
+        self._policy_net = self._make_net(nets.policy, nets, num_axes)
         self._value_net = self._make_net(nets.value, nets)
-        self._log_std, self._log_std_gradient = adam.value(log_std), adam.gradient(log_std)
+        self._log_std, self._log_std_gradient = adam.value(log_std)[:num_axes], adam.gradient(log_std)[:num_axes]
         # Each network has its own copy: two threads must not write to one tensor.
         self._observations = [
             rollout.observations.new_empty(self.batch_size, rollout.observations.shape[1]) for _ in range(2)
         ]
 
-    def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic) -> Mlp:
+    def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic, num_outputs: int | None = None) -> Mlp:
+        """A network over the working copy, with its first outputs only where a number is given."""
         find = self._adam
-        return Mlp(
-            [(find.value(layer.weight), find.value(layer.bias)) for layer in layers],
-            nets.activation,
-            self.batch_size,
-            [
-                (find.gradient(layer.weight), find.gradient(layer.bias)) if layer.weight.requires_grad else None
-                for layer in layers
-            ],
-        )
+        values = [(find.value(layer.weight), find.value(layer.bias)) for layer in layers]
+        gradients = [
+            (find.gradient(layer.weight), find.gradient(layer.bias)) if layer.weight.requires_grad else None
+            for layer in layers
+        ]
+        for pairs in (values, gradients):
+            if (last := pairs[-1]) is not None:
+                pairs[-1] = last[0][:num_outputs], last[1][:num_outputs]
+        return Mlp(values, nets.activation, self.batch_size, gradients)
 
     def run(self, orders: Iterable[Tensor]) -> Tensor:
         """Pass over the rollout once for each of `orders`, which are permutations of its rows.
@@ -198,7 +200,7 @@ class PPOUpdate:
             spread, mean = moments or torch.std_mean(advantages)
             advantages.sub_(mean).div_(spread.add_(_STD_FLOOR))
         means, std = self._policy_net.forward(observations), log_std.exp()[:, None]
-        noise = rollout.actions.index_select(1, rows).sub_(means).div_(std)  # (num_actions, rows)
+        noise = rollout.actions.index_select(1, rows).sub_(means).div_(std)  # (num_axes, rows)
         squares = noise.square()
         log_norm = log_std.sum() + len(log_std) * HALF_LOG_TAU
         log_ratio = squares.sum(0).mul_(-0.5).sub_(log_norm).sub_(rollout.log_probs.index_select(0, rows))

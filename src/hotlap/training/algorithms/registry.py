@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.errors import TrainingError, one_line
+from hotlap.models.action_head import fix_action_head
 from hotlap.models.model_file import AlgorithmName
-from hotlap.models.policy import fix_action_head, policy_arguments, policy_kind
+from hotlap.models.policy import policy_arguments, policy_kind
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.training.algorithms.a2c import HotlapA2C
 from hotlap.training.algorithms.ppo import HotlapPPO

@@ -20,6 +20,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch import Tensor
 
+from hotlap.models.action_head import num_noise_axes
 from hotlap.training.algorithms.cuda_graph import beside, capture, preserve_generator
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.minibatch_orders import draw_orders
@@ -111,14 +112,15 @@ class TensorPPO(HotlapPPO):
             return Mlp(values, nets.activation, num_rows)
 
         low, high = (torch.as_tensor(bound, device=device) for bound in (self.action_space.low, self.action_space.high))  # type: ignore[attr-defined]
-        actor = Actor(net(nets.policy, env.num_envs), adam.value(policy.log_std), low, high, processes)
+        num_axes = num_noise_axes(policy)
+        actor = Actor(net(nets.policy, env.num_envs), adam.value(policy.log_std)[:num_axes], low, high, processes)
         num_threads = self.max_threads if device.type == "cpu" else 1
         value_nets = [net(nets.value, VALUE_ROWS[device.type]) for _ in range(num_threads)]
         episode_steps = math.ceil(env.fleet.settings.episode.max_steps / env.action_repeat)
         rollout = TensorRollout(cars, normalizer, actor, value_nets, num_steps, 1 + (num_steps - 1) // episode_steps)
         rows = Rollout(
             rollout.observations.flatten(0, 1),
-            rollout.actions.flatten(1),
+            rollout.actions[:num_axes].flatten(1),
             rollout.log_probs.flatten(),
             rollout.advantages.flatten(),
             rollout.returns.flatten(),

@@ -19,7 +19,11 @@ VALUE_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # in one product
 
 @dataclass(frozen=True)
 class Actor:
-    """What samples actions: the policy's network, log standard deviations (num_actions,) and bounds of the actions."""
+    """What samples actions: the policy's network, log standard deviations and bounds of the actions.
+
+    `log_std` are those of the actions with noise of their own. One action more is the brake: its noise is the opposite
+    of the last one's.
+    """
 
     net: Mlp
     log_std: Tensor
@@ -28,12 +32,12 @@ class Actor:
     processes: Processes = ALONE
 
     def draw(self, num_cars: int) -> Tensor:
-        """Standard normal noise (num_cars, num_actions), in stable-baselines3's order.
+        """Standard normal noise (num_cars, len(log_std)), in stable-baselines3's order.
 
         Every process draws for the cars of all of them, so a car's noise does not depend on the number of processes.
         """
         first = num_cars * self.processes.rank
-        noise = torch.randn(num_cars * self.processes.size, len(self.low), device=self.low.device)
+        noise = torch.randn(num_cars * self.processes.size, len(self.log_std), device=self.low.device)
         return noise[first : first + num_cars]
 
 
@@ -94,7 +98,11 @@ class TensorRollout:
         obs = self.observations[step].copy_(self.obs)
         means = actor.net.forward(obs)  # (num_actions, N)
         noise = actor.draw(means.shape[1]).t()
-        actions = torch.mul(noise, actor.log_std.exp()[:, None], out=self.actions[:, step]).add_(means)
+        actions, num_axes = self.actions[:, step], len(noise)
+        torch.mul(noise, actor.log_std.exp()[:, None], out=actions[:num_axes])
+        if num_axes < len(actions):
+            torch.neg(actions[num_axes - 1], out=actions[num_axes])
+        actions.add_(means)
         log_norms = actor.log_std + HALF_LOG_TAU
         torch.sum(noise.square().mul_(-0.5).sub_(log_norms[:, None]), 0, out=self.log_probs[step])
         cars.actions.copy_(actions.t()).clamp_(actor.low, actor.high)
