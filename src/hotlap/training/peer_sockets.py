@@ -1,18 +1,22 @@
 """Sockets between the processes of a run on one machine, for the small tensors that they exchange at every step.
 
 Gloo serves its sockets in threads of its own, which spin and wait for a core where the trainings keep all cores busy:
-an exchange of 50 KB then takes milliseconds. Here the process that waits reads its sockets itself.
+an exchange of 50 KB then takes milliseconds. Here the process that waits reads its sockets itself. It asks again and
+again before it sleeps: to wake up from a sleep takes longer than most waits last, on a virtual machine above all.
 """
 
+import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 CHUNK_BYTES = 1 << 16  # sent before anything is read, so it must fit into a socket's buffer
 CONNECT_TIMEOUT_S = 300.0
+AWAKE_S = 0.005  # a process that waits longer than this sleeps
 _FOLDER_KEY = "hotlap/sockets"
 
 
@@ -82,8 +86,14 @@ class PeerSockets:
 def _receive(source: socket.socket, into: Any) -> Any:
     """Fill a buffer; ConnectionError where the other process has gone."""
     view, begin = memoryview(into), 0
+    sleeps_at_s = time.monotonic() + AWAKE_S
     while begin < len(view):
-        num_bytes = source.recv_into(view[begin:])
+        flags = socket.MSG_DONTWAIT if time.monotonic() < sleeps_at_s else 0
+        try:
+            num_bytes = source.recv_into(view[begin:], 0, flags)
+        except BlockingIOError:
+            os.sched_yield()  # there may be fewer cores than processes
+            continue
         if not num_bytes:
             raise ConnectionResetError("connection closed by peer")
         begin += num_bytes
