@@ -1,13 +1,30 @@
-"""One of several processes that exchange known values; an assertion that fails is its exit code."""
+"""One of several processes that exchange known values; an assertion that fails is its exit code.
+
+Its argument is the way: by `memory`, by `sockets`, as if there were no memory to share, or by `gloo`.
+"""
+
+import os
+import random
+import sys
+import time
 
 import torch
 
+from hotlap.training import peer_exchange
 from hotlap.training.processes import join_processes
 
 
-def main() -> None:
+def have_no_memory(*_: object) -> None:
+    raise OSError("No space left on device")
+
+
+def main(way: str) -> None:
+    if way == "sockets" and os.environ["RANK"] == "1":
+        peer_exchange._reserve = have_no_memory  # one process without is enough
     processes = join_processes()
     rank, size = processes.rank, processes.size
+    peers = processes._peers
+    assert way == ("gloo" if peers is None else "memory" if peers.shares_memory else "sockets")
     own = torch.tensor([float(rank), 10.0 + rank])
     assert processes.gather(own).tolist() == [[float(each), 10.0 + each] for each in range(size)]
 
@@ -19,6 +36,13 @@ def main() -> None:
     # Larger than the buffers of the sockets.
     large = torch.full((1 << 20,), float(rank))
     assert [part.unique().tolist() for part in processes.gather(large)] == [[float(each)] for each in range(size)]
+
+    # Whoever is early must not overwrite what another has not read yet.
+    pauses = random.Random(rank)
+    for turn in range(200):
+        time.sleep(pauses.choice((0.0, 0.0, 0.001)))
+        found = processes.gather(torch.full((1000,), 1000 * turn + rank))
+        assert [part.unique().tolist() for part in found] == [[1000 * turn + each] for each in range(size)]
 
     begun = processes.begin_gather(torch.tensor(rank))
     assert processes.gather_bytes(b"x" * rank) == [b"x" * each for each in range(size)]
@@ -32,4 +56,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

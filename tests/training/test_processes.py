@@ -64,9 +64,10 @@ def test_a_resumed_run_needs_as_many_processes():
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("local_size", [3, 1])
-def test_processes_exchange_tensors_and_bytes_in_the_order_of_ranks(local_size):
-    """By sockets on one machine; by gloo where each says that it has a machine of its own."""
-    ends = run_pair([Path(__file__).with_name("exchanging_process.py")], size=3, local_size=local_size)
+@pytest.mark.parametrize("way", ["memory", "sockets", "gloo"])
+def test_processes_exchange_tensors_and_bytes_in_the_order_of_ranks(way):
+    """On one machine, with and without shared memory; by gloo where each says that it has a machine of its own."""
+    program = Path(__file__).with_name("exchanging_process.py")
+    ends = run_pair([program, way], size=3, local_size=1 if way == "gloo" else 3)
     assert [code for code, _, _ in ends] == [0, 0, 0], ends
     assert sorted(out.strip() for _, out, _ in ends) == ["0", "0", "1"]  # one of them reports

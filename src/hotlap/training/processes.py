@@ -1,8 +1,8 @@
 """The processes that train one run together: which of them this is, and what they tell each other.
 
 `torchrun` starts them and sets the environment variables read here. They join by gloo. Tensors in main memory travel by
-sockets on one machine and by gloo between machines, those on GPUs by NCCL. Sums over processes are taken in the order
-of ranks, so every process has the same bits, and so has every run.
+shared memory on one machine and by gloo between machines, those on GPUs by NCCL. Sums over processes are taken in the
+order of ranks, so every process has the same bits, and so has every run.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hotlap.errors import ConfigError, ProcessLostError, TrainingError, one_line
-from hotlap.training.peer_sockets import PeerSockets
+from hotlap.training.peer_exchange import PeerExchange
 
 if TYPE_CHECKING:  # slow to import, and commands that find nothing to do need only `ALONE`
     from torch import Tensor
@@ -64,10 +64,10 @@ class Processes:
     ProcessLostError.
     """
 
-    def __init__(self, place: Place | None = None, store: Any = None, sockets: PeerSockets | None = None) -> None:
+    def __init__(self, place: Place | None = None, store: Any = None, peers: PeerExchange | None = None) -> None:
         place = place or Place()
         self.rank, self.size, self._local_size = place.rank, place.size, place.local_size
-        self._store, self._sockets = store, sockets
+        self._store, self._peers = store, peers
         self._finish_pending: Callable[[], None] = _nothing
         self._gpu_group: Any = None
         self._ends_by_error = False
@@ -139,8 +139,8 @@ class Processes:
             dist.all_gather(parts, own, group=self._gpu_group)
             return _nothing
         parts[self.rank].copy_(own)
-        if self._sockets is not None:
-            return self._sockets.begin_exchange(_bytes_of(own), [_bytes_of(part) for part in parts])
+        if self._peers is not None:
+            return self._peers.begin_exchange(_bytes_of(own), [_bytes_of(part) for part in parts])
         # Not gloo's `all_gather`, which is three times as slow for the small tensors of a step.
         others = [rank for rank in range(self.size) if rank != self.rank]
         sent = [dist.isend(own, rank) for rank in others]
@@ -213,8 +213,8 @@ class Processes:
         if not self.is_alone:
             import torch.distributed as dist
 
-            if self._sockets is not None:
-                self._sockets.close()
+            if self._peers is not None:
+                self._peers.close()
             with suppress(RuntimeError):
                 self._let_others_ask()
                 dist.destroy_process_group()
@@ -261,10 +261,10 @@ def join_processes(variables: Mapping[str, str] | None = None) -> Processes:
         store, rank, size = next(rendezvous("env://", place.rank, place.size))
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
         is_one_machine = place.local_size == size and hasattr(socket, "AF_UNIX")
-        sockets = PeerSockets(rank, size, store) if is_one_machine else None
+        peers = PeerExchange(rank, size, store) if is_one_machine else None
     except (RuntimeError, ValueError, OSError) as error:
         raise TrainingError(f"process {place.rank} cannot reach the others: {one_line(error)}.") from None
-    return Processes(place, store, sockets)
+    return Processes(place, store, peers)
 
 
 def _choose_gpu(local_rank: int) -> None:
