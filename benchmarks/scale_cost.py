@@ -1,6 +1,6 @@
 """Computes what a sweep takes and costs on 1 to 1,000 machines from figures measured on one (docs/scale.md).
 
-python benchmarks/scale_cost.py --runs 3000 --run-s 313 --slots 1 --price 0.10 [--json]
+python benchmarks/scale_cost.py --runs 3000 --run-s 436 --slots 2 --price 0.10 [--json]
 """
 
 import argparse
@@ -19,7 +19,7 @@ class Assumptions:
     """One sweep and one kind of machine. The defaults of measured figures are those that docs/scale.md quotes."""
 
     runs: int  # trials times seeds
-    run_s: float  # measured: one run alone on a machine
+    run_s: float  # measured: one run, while `slots` of them train on a machine
     slots: int  # runs at a time on a machine
     slowdown: float  # measured: how much longer a run takes while all slots are in use
     task_s: float  # measured: what a run costs beyond its training, on the cluster
@@ -59,9 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3000, help="trials times seeds")
-    parser.add_argument("--run-s", type=float, default=313.0, help="seconds of one run alone")
-    parser.add_argument("--slots", type=int, default=1, help="runs at a time on a machine")
-    parser.add_argument("--slowdown", type=float, default=1.0, help="of a run while all slots are in use")
+    parser.add_argument("--run-s", type=float, default=436.0, help="seconds of one run, with as many at a time")
+    parser.add_argument("--slots", type=int, default=2, help="runs at a time on a machine")
+    parser.add_argument("--slowdown", type=float, default=1.0, help="of a run against --run-s")
     parser.add_argument("--task-s", type=float, default=0.17, help="seconds per run beyond training")
     parser.add_argument("--scheduler-s", type=float, default=0.014, help="seconds of the scheduling process per run")
     parser.add_argument("--start-s", type=float, default=120.0, help="seconds until a machine is ready")

@@ -24,7 +24,7 @@ from hotlap.web.policy_file import policy_bytes
 from hotlap.web.runs import read_curves, view_run
 
 # Early checkpoints differ most, so they are closer together.
-MILLIONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 2.0, 2.4, 3.0, 3.6, 4.4, 5.4, 6.6, 8.0, 10.0, 12.0, 14.0)
+MILLIONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 2.0, 2.4, 3.0, 3.6, 4.4, 5.4, 6.6, 8.0, 10.0, 12.0, 14.0, 16.0)
 MAX_CURVE_POINTS = 160
 
 

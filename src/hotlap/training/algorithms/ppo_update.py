@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.moments import Moments
+from hotlap.training.algorithms.value_pass import ValuePass
 from hotlap.training.processes import ALONE, Processes
 
 HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
@@ -55,10 +56,10 @@ class MinibatchLosses:
     """The losses of every minibatch of an update, in order: the columns of `PPOUpdate.run`'s result."""
 
     policy: NDArray[np.float32]
-    value: NDArray[np.float32]
-    entropy: NDArray[np.float32]
     clip_fraction: NDArray[np.float32]
     approx_kl: NDArray[np.float32]
+    value: NDArray[np.float32]
+    entropy: NDArray[np.float32]
 
 
 class NoThreads:
@@ -78,7 +79,7 @@ class ThreadChoice:
     It is not where minibatches are small, or where two cores of a virtual machine share one real core.
     """
 
-    def __init__(self, num_trials: int = 24) -> None:
+    def __init__(self, num_trials: int = 96) -> None:
         self._num_trials = num_trials
         self._times_s: dict[bool, list[float]] = {True: [], False: []}
         self._is_better: bool | None = None
@@ -121,24 +122,27 @@ class PPOUpdate:
         num_axes = len(rollout.actions)
         self._policy_net = self._make_net(nets.policy, nets, num_axes)
         self._value_net = self._make_net(nets.value, nets)
+        self._value_pass = (
+            ValuePass(*self._tensors(nets.value), nets.activation, self.batch_size) if has_threads else None
+        )
         self._log_std, self._log_std_gradient = adam.value(log_std)[:num_axes], adam.gradient(log_std)[:num_axes]
-        # Each network has its own copy: two threads must not write to one tensor.
-        self._observations = [
-            rollout.observations.new_empty(self.batch_size, rollout.observations.shape[1]) for _ in range(2)
-        ]
+        # Of this minibatch and of the next, in turns.
+        self._observations = rollout.observations.new_empty(2, self.batch_size, rollout.observations.shape[1])
 
     def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic, num_outputs: int | None = None) -> Mlp:
         """A network over the working copy, with its first outputs only where a number is given."""
-        find = self._adam
-        values = [(find.value(layer.weight), find.value(layer.bias)) for layer in layers]
-        gradients = [
-            (find.gradient(layer.weight), find.gradient(layer.bias)) if layer.weight.requires_grad else None
-            for layer in layers
-        ]
-        for pairs in (values, gradients):
+        values, gradients = self._tensors(layers)
+        trained = [pair if layer.weight.requires_grad else None for layer, pair in zip(layers, gradients, strict=True)]
+        for pairs in (values, trained):
             if (last := pairs[-1]) is not None:
                 pairs[-1] = last[0][:num_outputs], last[1][:num_outputs]
-        return Mlp(values, nets.activation, self.batch_size, gradients)
+        return Mlp(values, nets.activation, self.batch_size, trained)
+
+    def _tensors(self, layers: Sequence[nn.Linear]) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
+        """Weight and bias of each layer in the working copy, and where their gradients belong."""
+        find = self._adam
+        values = [(find.value(layer.weight), find.value(layer.bias)) for layer in layers]
+        return values, [(find.gradient(layer.weight), find.gradient(layer.bias)) for layer in layers]
 
     def run(self, orders: Iterable[Tensor]) -> Tensor:
         """Pass over the rollout once for each of `orders`, which are permutations of its rows.
@@ -146,23 +150,42 @@ class PPOUpdate:
         Returns the losses, one row per minibatch, for `MinibatchLosses`.
         """
         losses: list[Tensor] = []
+        batches, is_gathered = list(self._minibatches(orders)), False
         with ThreadPoolExecutor(1, "value-net") as second:  # starts no thread unless it is used
-            for rows, moments in self._minibatches(orders):
+            for index, (rows, moments) in enumerate(batches):
                 losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
                 uses_thread, begin_s = self._threads.should_use(), time.perf_counter()
-                if uses_thread:
-                    value_pass = second.submit(self._pass_value, rows, losses[-1])
-                    self._pass_policy(rows, losses[-1], moments)
+                observations = self._buffer(index, rows)
+                if not is_gathered:
+                    torch.index_select(self._rollout.observations, 0, rows, out=observations)
+                returns = self._rollout.returns.index_select(0, rows)
+                is_gathered = self._value_pass is not None and uses_thread  # for the next minibatch
+                if self._value_pass is not None and uses_thread:
+                    next_rows = batches[index + 1][0] if index + 1 < len(batches) else rows[:0]
+                    following = self._rollout.observations, next_rows, self._buffer(index + 1, next_rows)
+                    value_pass = second.submit(
+                        self._value_pass.run,
+                        observations,
+                        returns,
+                        self._value_factor(returns),
+                        losses[-1][3],
+                        *following,
+                    )
+                    self._pass_policy(observations, rows, losses[-1], moments)
                     value_pass.result()
                 else:
-                    self._pass_policy(rows, losses[-1], moments)
-                    self._pass_value(rows, losses[-1])
+                    self._pass_policy(observations, rows, losses[-1], moments)
+                    self._pass_value(observations, returns, losses[-1])
                 self._threads.note(uses_thread, time.perf_counter() - begin_s)
                 self._processes.average(self._adam.gradients)
                 self._adam.step(self._settings.max_grad_norm)
         together = torch.stack(losses)
         self._processes.average(together)
         return together
+
+    def _buffer(self, index: int, rows: Tensor) -> Tensor:
+        """Where the observations of a minibatch are gathered."""
+        return self._observations[index % 2, : len(rows)]
 
     def _minibatches(self, orders: Iterable[Tensor]) -> Iterator[tuple[Tensor, tuple[Tensor, Tensor] | None]]:
         """Each minibatch's rows, with the spread and mean of its advantages where other processes have some of them.
@@ -191,10 +214,11 @@ class PPOUpdate:
         found = (torch.var_mean(group, 1, correction=0) for group in groups if group.numel())
         return [torch.stack([mean, variance]) for variance, mean in found]
 
-    def _pass_policy(self, rows: Tensor, found: Tensor, moments: tuple[Tensor, Tensor] | None) -> None:
+    def _pass_policy(
+        self, observations: Tensor, rows: Tensor, found: Tensor, moments: tuple[Tensor, Tensor] | None
+    ) -> None:
         """Fill the gradients of the policy's network and of the standard deviation."""
         settings, rollout, log_std = self._settings, self._rollout, self._log_std
-        observations = self._gather_observations(0, rows)
         advantages = rollout.advantages.index_select(0, rows)
         if settings.normalize_advantage and (moments or len(rows) > 1):
             spread, mean = moments or torch.std_mean(advantages)
@@ -208,22 +232,22 @@ class PPOUpdate:
         off = ratio - 1.0
         clipped = ratio.clamp(1.0 - settings.clip_range, 1.0 + settings.clip_range).mul_(advantages)
         free = ratio.mul_(advantages)
-        found[0] = -torch.minimum(free, clipped).mean()
-        found[2] = -(log_norm + 0.5 * len(log_std))
-        found[3] = (off.abs() > settings.clip_range).float().mean()
-        found[4] = off.sub_(log_ratio).mean()
+        is_clipped = (off.abs() > settings.clip_range).float()
+        terms = torch.stack((-torch.minimum(free, clipped), is_clipped, off.sub_(log_ratio)))
+        torch.mean(terms, 1, out=found[:3])
+        found[4] = -(log_norm + 0.5 * len(log_std))
         # Where the clipped term is the smaller one, it is constant.
         by_log_prob = free.masked_fill_(free > clipped, 0.0).div_(-len(rows))
         torch.mv(squares.sub_(1.0), by_log_prob, out=self._log_std_gradient)
         self._log_std_gradient.sub_(settings.ent_coef)
         self._policy_net.backward(observations, noise.div_(std).mul_(by_log_prob))
 
-    def _pass_value(self, rows: Tensor, found: Tensor) -> None:
+    def _pass_value(self, observations: Tensor, returns: Tensor, found: Tensor) -> None:
         """Fill the gradients of the value function's network."""
-        observations = self._gather_observations(1, rows)
-        errors = self._value_net.forward(observations).sub_(self._rollout.returns.index_select(0, rows))
-        found[1] = errors.square().mean()
-        self._value_net.backward(observations, errors.mul_(2.0 * self._settings.vf_coef / len(rows)))
+        errors = self._value_net.forward(observations).sub_(returns)
+        found[3] = errors.square().mean()
+        self._value_net.backward(observations, errors.mul_(self._value_factor(returns)))
 
-    def _gather_observations(self, copy: int, rows: Tensor) -> Tensor:
-        return torch.index_select(self._rollout.observations, 0, rows, out=self._observations[copy][: len(rows)])
+    def _value_factor(self, returns: Tensor) -> float:
+        """The derivative of the loss by a value is this times its error."""
+        return 2.0 * self._settings.vf_coef / len(returns)

@@ -26,8 +26,11 @@ class TensorNormalizer:
         # Means and variances of a step.
         self._batch = torch.zeros(2, num_obs + 1, dtype=torch.float64, device=device)
         self._returns = torch.zeros(env.num_envs, dtype=torch.float64, device=device)
+        self._scratch = torch.zeros(env.num_envs, num_obs, device=device)
         # The mean in two parts: an observation that hardly varied is magnified, and with it the rounding of its mean.
         self._mean_high, self._mean_low, self._inverse = torch.zeros(3, num_obs + 1, device=device)
+        self._statistics = [_plain(each) for each in (self._means, self._variances, self._counts)]
+        self._factors = [_plain(each) for each in (self._mean_high, self._mean_low, self._inverse)]
 
     def load(self) -> None:
         """Take over the statistics of the VecNormalize."""
@@ -52,38 +55,42 @@ class TensorNormalizer:
     def add(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
         """Add a step: raw observations (N, num_obs) and rewards (N,). `merge` must follow."""
         self._returns.mul_(self._env.gamma).add_(rewards)
-        for mean, variance, values in (
-            (self._batch[0, :-1], self._batch[1, :-1], obs),
-            (self._batch[0, -1], self._batch[1, -1], self._returns),
-        ):
-            found_variance, found_mean = torch.var_mean(values, 0, correction=0)
-            mean.copy_(found_mean)
-            variance.copy_(found_variance)
+        if obs.device.type == "cuda":
+            variances, means = torch.var_mean(obs, 0, correction=0)
+        else:  # `var_mean` takes seven times as long on a CPU
+            means = obs.mean(0)
+            variances = torch.sub(obs, means, out=self._scratch).square_().mean(0)
+        self._batch[0, :-1], self._batch[1, :-1] = means, variances
+        self._batch[1, -1], self._batch[0, -1] = torch.var_mean(self._returns, 0, correction=0)
         self._returns.masked_fill_(ended, 0.0)
         if not self._processes.is_alone:
             self._wait_for_others = self._processes.begin_gather(self._batch)
 
     def merge(self) -> None:
         """Merge the step that was added, with those of the other processes, into the statistics."""
-        means, variances = self._batch
-        num_new = len(self._returns) * self._processes.size
+        batch = self._batch
         if not self._processes.is_alone:
             together = Moments.of_parts(self._wait_for_others())
-            means, variances = together.mean, together.variance
+            batch = torch.stack([together.mean, together.variance])
+        means, variances = _plain(batch)
+        num_new = len(self._returns) * self._processes.size
         # Chan's formula for the moments of two samples taken together.
-        count, new_count = self._counts, self._counts + num_new
-        delta = means - self._means
-        self._means.add_(delta * (num_new / new_count))
-        squares = self._variances * count + variances * num_new
-        squares.addcmul_(delta.square_(), count * (num_new / new_count))
-        torch.div(squares, new_count, out=self._variances)
-        self._counts.copy_(new_count)
+        own_means, own_variances, counts = self._statistics
+        new_counts = counts + num_new
+        delta = means - own_means
+        share = num_new / new_counts
+        own_means += delta * share
+        own_variances *= counts
+        own_variances += variances * num_new + delta * delta * counts * share
+        own_variances /= new_counts
+        counts += num_new
         self._prepare()
 
     def _prepare(self) -> None:
-        self._mean_high.copy_(self._means)
-        self._mean_low.copy_(self._means - self._mean_high)
-        self._inverse.copy_((self._variances + self._env.epsilon).rsqrt_())
+        (means, variances, _), (high, low, inverse) = self._statistics, self._factors
+        high[:] = means
+        low[:] = means - high
+        inverse[:] = 1.0 / (variances + self._env.epsilon) ** 0.5
 
     def normalize_obs(self, obs: Tensor, out: Tensor) -> Tensor:
         """Observations (N, num_obs) by the present statistics."""
@@ -99,6 +106,11 @@ class TensorNormalizer:
             return out.copy_(rewards)
         clip = self._env.clip_reward
         return torch.mul(rewards, self._inverse[-1], out=out).clamp_(-clip, clip)
+
+
+def _plain(tensor: Tensor) -> Any:
+    """A tensor on a GPU, or the NumPy array of one in main memory, whose operators take a quarter of the time."""
+    return tensor if tensor.device.type == "cuda" else tensor.numpy()
 
 
 class NoNormalizer:

@@ -45,7 +45,7 @@ class TensorCars:
         else:
             self._history, self._returns, self._lengths = arrays  # shared: the VecEnv is always up to date
         self._engine.load()
-        self._write_features(self.obs)
+        self._write_features(self._history, self.obs)
 
     def store(self) -> None:
         """Give the state back to the VecEnv."""
@@ -62,20 +62,36 @@ class TensorCars:
         torch.logical_or(engine.terminated, engine.truncated, out=self.ended)
         torch.gt(engine.truncated, engine.terminated, out=self.cut_off)
         self._count()
-        ended = self.ended[:, None]
-        has_ends = self._is_cuda or bool(self.ended.any())
         if self._history.shape[1] > 1:
             self._history[:, :-1] = self._history[:, 1:].clone()
-        if not has_ends:
-            self._history[:, -1] = engine.obs
-            self.infos.copy_(engine.infos)
+        if self._is_cuda:
+            self._end_episodes()
         else:
-            self._history[:, -1] = torch.where(ended, engine.final_obs, engine.obs)
-            self._write_features(self.final_obs)
-            self._history.masked_fill_(ended[:, :, None], 0.0)
-            self._history[:, -1] = engine.obs
-            torch.where(ended, engine.final_infos, engine.infos, out=self.infos)
-        self._write_features(self.obs)
+            self._end_few_episodes()
+        self._history[:, -1] = engine.obs
+        self._write_features(self._history, self.obs)
+
+    def _end_episodes(self) -> None:
+        """Write the last observations and infos where an episode ended, and forget its history; no branches."""
+        engine, ended = self._engine, self.ended[:, None]
+        self._history[:, -1] = torch.where(ended, engine.final_obs, engine.obs)
+        self._write_features(self._history, self.final_obs)
+        self._history.masked_fill_(ended[:, :, None], 0.0)
+        torch.where(ended, engine.final_infos, engine.infos, out=self.infos)
+
+    def _end_few_episodes(self) -> None:
+        """The same for the few cars whose episode ended, which is faster on the CPU."""
+        engine = self._engine
+        self.infos.copy_(engine.infos)
+        rows = self.ended.nonzero().flatten()
+        if len(rows):
+            past = self._history[rows]
+            past[:, -1] = engine.final_obs[rows]
+            last = self.final_obs.new_empty(len(rows), self.final_obs.shape[1])
+            self._write_features(past, last)
+            self.final_obs[rows] = last
+            self._history[rows] = 0.0
+            self.infos[rows] = engine.final_infos[rows]
 
     def _count(self) -> None:
         self._returns.add_(self.rewards)
@@ -85,12 +101,12 @@ class TensorCars:
         self._returns.masked_fill_(self.ended, 0.0)
         self._lengths.masked_fill_(self.ended, 0)
 
-    def _write_features(self, out: Tensor) -> None:
+    def _write_features(self, history: Tensor, out: Tensor) -> None:
         """The stacked observations, then the sines and the cosines of the lap progress."""
-        num_stacked, num_waves = self._history[0].numel(), len(self._frequencies_rad)
-        out[:, :num_stacked] = self._history.flatten(1)
+        num_stacked, num_waves = history[0].numel(), len(self._frequencies_rad)
+        out[:, :num_stacked] = history.flatten(1)
         if num_waves:
-            angles = self._history[:, -1, OBS_PROGRESS, None] * self._frequencies_rad
+            angles = history[:, -1, OBS_PROGRESS, None] * self._frequencies_rad
             out[:, num_stacked : num_stacked + num_waves] = angles.sin()
             out[:, num_stacked + num_waves :] = angles.cos()
 
