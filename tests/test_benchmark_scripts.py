@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import Mock
@@ -117,3 +119,24 @@ def test_the_sweep_files_that_ship_are_valid(path):
     sweep = load_sweep(path)
     assert sweep.trials * len(sweep.seeds) >= 3
     assert f"benchmarks/{path.name}" in path.read_text(encoding="utf-8")
+
+
+def test_table_of_two_learners(capsys):
+    gaps = {"TensorPPO": [0.05, 0.06, 0.07], "HotlapPPO": [0.06, 0.08, float("nan")]}
+    runs = [
+        {"learner": name, "seed": seed, "checks": [{"return": 1.0, "completed": 1.0, "gap": gap}]}
+        for name, values in gaps.items()
+        for seed, gap in enumerate(values)
+    ]
+    load("learners").print_table(runs, 3_000_000, 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| million decisions | figure | learner | seeds | interval |"
+    assert lines[6] == "| 3.00 | gap | TensorPPO | 0.050, 0.060, 0.070 | 0.050 to 0.070 |"
+    assert lines[7] == "| 3.00 | gap | HotlapPPO | 0.060, 0.080, nan | - |"
+
+
+@pytest.mark.slow
+def test_two_learners_are_trained_and_compared():
+    program = [sys.executable, BENCHMARKS / "learners.py", "--seeds", "1", "--steps", "65536", "--checks", "2"]
+    done = subprocess.run([*program, "--episodes", "2"], capture_output=True, text=True, check=True)
+    assert done.stdout.count("TensorPPO") == done.stdout.count("HotlapPPO") == 6
