@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hotlap.drivers.casual import CasualDriver
+from hotlap.drivers.driver import make_driver
 from hotlap.errors import ActionError, ConfigError, UnknownTrackError
 from hotlap.evaluation import evaluate as evaluate_module
 from hotlap.evaluation.evaluate import (
@@ -338,3 +339,10 @@ def test_the_progress_of_a_compiled_drive_rises_to_the_end():
 def test_a_policy_whose_action_is_not_finite_is_refused():
     with pytest.raises(ActionError, match=r"reflex: the action of car 0 must be finite, got \[nan"):
         evaluate(Reflex(bias=(np.nan, 0.3, 0.0)), "track-01", episodes=2)
+
+
+def test_a_policy_of_the_road_is_not_driven_by_a_fleet_that_sees_only_rays():
+    fleet = make_evaluation_fleet("track-01", 2, "rays")
+    fleet.reset(start="line")
+    with pytest.raises(ValueError, match="champion sees 58 observations, and the fleet has 14"):
+        drive_compiled(make_driver("champion"), fleet, 1)

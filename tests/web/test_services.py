@@ -54,7 +54,7 @@ def test_a_model_lap_is_to_the_bit_the_lap_of_an_evaluation(services, racer, mon
     from hotlap.web.drivers import make_model_driver
 
     driver = make_model_driver("recorded", run["track"])
-    fleet = make_evaluation_fleet(run["track"], 1)
+    fleet = make_evaluation_fleet(run["track"], 1, driver.observation)
     fleet.seed(np.zeros(1, np.uint64))
     fleet.reset(start="line")
     laps = drive_compiled(driver, fleet, 2).laps

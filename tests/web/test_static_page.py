@@ -75,9 +75,10 @@ def test_a_models_lap_in_the_page_is_its_lap_in_python(static_page, browser):
     page.wait("hotlap.app.stage.cars[0].laps.length >= 2", 60)
     driven = page.evaluate("hotlap.app.stage.cars[0].laps.slice(0, 2).map((lap) => lap.time)")
     packed, header = unpack((RECORDED / "recorded-best.policy").read_bytes())
-    fleet = make_evaluation_fleet("track-01", 1)
+    driver = PackedDriver(packed, header["action_repeat"], "recorded")
+    fleet = make_evaluation_fleet("track-01", 1, driver.observation)
     fleet.reset(start="line")
-    laps = drive_compiled(PackedDriver(packed, header["action_repeat"], "recorded"), fleet, 2, num_threads=1).laps
+    laps = drive_compiled(driver, fleet, 2, num_threads=1).laps
     assert driven == [lap.time_s for lap in laps]
 
 

@@ -173,6 +173,9 @@ def drive_compiled(
 
     Neither the number of threads, one per core by default, nor the device changes a bit.
     """
+    needed, given = int(driver.packed.shape["num_observations"][0]), fleet.batch.obs.shape[1]
+    if given < needed:  # compiled code would read past the end of a row
+        raise ValueError(f"{driver.name} sees {needed} observations, and the fleet has {given}")
     on_gpu = device == "cuda"
     drive_on_device = _gpu_drive() if on_gpu else drive_further
     rules = DriveRules(num_laps, driver.action_repeat, STUCK_AFTER_S * TICKS_PER_SECOND, STUCK_WITHIN_M)
