@@ -221,7 +221,14 @@ class _Session:
         found: list[BaseCallback] = [self._racer_metrics] if self._is_racer else []
         found += [MetricsCallback(self._writer.collector), self.checkpointing]
         if self._trainer.on_progress is not None:
-            found.append(ProgressCallback(self._trainer.on_progress, self._config.steps, self.evaluator.optimal_lap_s))
+            found.append(
+                ProgressCallback(
+                    self._trainer.on_progress,
+                    self._config.steps,
+                    self.evaluator.optimal_lap_s,
+                    lambda: self.checkpointing.evaluated_lap_s,
+                )
+            )
         return CallbackList([*found, *self._trainer.callbacks])
 
     def _finish(self) -> ExperimentResults | None:

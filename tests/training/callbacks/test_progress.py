@@ -19,12 +19,12 @@ def clock(monkeypatch):
 class Run:
     """A double of the learner that the callback watches."""
 
-    def __init__(self, clock, first_step: int = 0, optimal_lap_s: float | None = None) -> None:
+    def __init__(self, clock, first_step: int = 0, optimal_lap_s: float | None = None, **more) -> None:
         self.reports: list[TrainingProgress] = []
         self.clock, self.log = clock, {}
         logger = SimpleNamespace(name_to_value=self.log)
         self.model = SimpleNamespace(num_timesteps=first_step, ep_info_buffer=None, logger=logger, get_env=lambda: None)
-        self.callback = ProgressCallback(self.reports.append, 1000, optimal_lap_s)
+        self.callback = ProgressCallback(self.reports.append, 1000, optimal_lap_s, **more)
         self.callback.init_callback(self.model)
         self.callback.on_training_start({}, {})
 
@@ -69,3 +69,17 @@ def test_the_best_lap_is_kept_over_rollouts_and_compared_with_the_optimal_one(cl
         run.callback.on_rollout_end()
     run.step(1.0, 1)
     assert (run.reports[-1].best_lap_s, run.reports[-1].gap) == (30.0, gap)
+
+
+def test_the_lap_of_an_evaluation_counts_where_it_is_the_best(clock):
+    evaluated = [None]
+    run = Run(clock, optimal_lap_s=25.0, evaluated_lap_s=lambda: evaluated[0])
+    run.step(1.0, 1)
+    assert run.reports[-1].best_lap_s is None
+    evaluated[0] = 30.0
+    run.step(1.0, 1)
+    assert (run.reports[-1].best_lap_s, run.reports[-1].gap) == (30.0, pytest.approx(0.2))
+    run.log["racer/best_lap_time_sec"] = 29.0
+    run.callback.on_rollout_end()
+    run.step(1.0, 1)
+    assert run.reports[-1].best_lap_s == 29.0

@@ -51,6 +51,7 @@ class CheckpointingCallback(BaseCallback):
         self.is_stopped = False
         self.is_saved = False  # whether the last attempt to write a checkpoint succeeded
         self.num_unsaved = 0  # checkpoints and best models that could not be written
+        self.evaluated_lap_s: float | None = None  # the shortest median lap of an evaluation
 
     # --- state ---
 
@@ -186,6 +187,9 @@ class CheckpointingCallback(BaseCallback):
         """Evaluate the policy and log the figures."""
         found = self._evaluator.score_learner(self._learner)
         self._writer.log_evaluation(found.figures, self.num_timesteps)
+        lap_s = found.figures.get("eval/median_lap_time_sec")
+        if lap_s is not None and (self.evaluated_lap_s is None or lap_s < self.evaluated_lap_s):
+            self.evaluated_lap_s = lap_s
         # Nothing compares greater than NaN: with one as the best score, no later model would be kept.
         return [-math.inf if math.isnan(value) else value for value in found.score]
 

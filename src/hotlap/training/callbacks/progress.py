@@ -17,7 +17,7 @@ class TrainingProgress:
     total: int
     steps_per_s: float
     mean_return: float | None
-    best_lap_s: float | None
+    best_lap_s: float | None  # in training, or the median of an evaluation
     gap: float | None  # of the best lap to the optimal one
 
 
@@ -27,8 +27,16 @@ OnProgress = Callable[[TrainingProgress], None]
 class ProgressCallback(BaseCallback):
     """Calls `on_progress` at the start, a few times a second, and at the end."""
 
-    def __init__(self, on_progress: OnProgress, total: int, optimal_lap_s: float | None) -> None:
+    def __init__(
+        self,
+        on_progress: OnProgress,
+        total: int,
+        optimal_lap_s: float | None,
+        evaluated_lap_s: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        """`evaluated_lap_s` gives the best lap of the evaluations: training episodes may be shorter than a lap."""
         super().__init__()
+        self._evaluated_lap_s = evaluated_lap_s
         self._on_progress, self._total, self._optimal_lap_s = on_progress, total, optimal_lap_s
         self._best_lap_s: float | None = None
         self._reported_s = 0.0
@@ -56,7 +64,8 @@ class ProgressCallback(BaseCallback):
         elapsed_s = max(self._reported_s - self._started_s, 1e-9)
         episodes = self.model.ep_info_buffer or ()
         returns = [info["r"] for info in episodes]
-        lap_s, optimal_s = self._best_lap_s, self._optimal_lap_s
+        laps_s = [each for each in (self._best_lap_s, self._evaluated_lap_s()) if each is not None]
+        lap_s, optimal_s = min(laps_s, default=None), self._optimal_lap_s
         self._on_progress(
             TrainingProgress(
                 self.num_timesteps,

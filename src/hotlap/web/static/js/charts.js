@@ -3,8 +3,8 @@
 import { COLOURS } from './colours.js';
 import { stepsText } from './format.js';
 
-/** `curves`: [{step, value, colour, name}]; `levels`: [{value, colour, name}]; `at`: the step that is shown. */
-export function drawChart(canvas, { title, curves, levels = [], limit, at = null, format }) {
+/** `curves`: [{step, value, colour, name}]; `levels`: [{value, colour, name}]; `range`: of the values, if it is fixed; `at`: the step that is shown. */
+export function drawChart(canvas, { title, curves, levels = [], range = null, limit, at = null, format }) {
   const dpr = Math.min(window.devicePixelRatio || 1, 2);
   const box = canvas.getBoundingClientRect();
   [canvas.width, canvas.height] = [Math.max(1, Math.round(box.width * dpr)), Math.max(1, Math.round(box.height * dpr))];
@@ -25,7 +25,7 @@ export function drawChart(canvas, { title, curves, levels = [], limit, at = null
     context.fillText('nothing yet', area.left, (area.top + area.bottom) / 2);
     return;
   }
-  let [low, high] = [Math.min(...values), Math.max(...values)];
+  let [low, high] = range ?? [Math.min(...values), Math.max(...values)];
   const room = 0.08 * (high - low || 1);
   [low, high] = [low - room, high + room];
   const x = (step) => area.left + (step / limit) * (area.right - area.left);
@@ -34,8 +34,8 @@ export function drawChart(canvas, { title, curves, levels = [], limit, at = null
   context.fillStyle = COLOURS.faint;
   context.strokeStyle = COLOURS.badge;
   context.lineWidth = 1;
-  for (const share of [0.1, 0.5, 0.9]) {
-    const value = low + share * (high - low);
+  const marks = range ? [range[0], (range[0] + range[1]) / 2, range[1]] : [0.1, 0.5, 0.9].map((share) => low + share * (high - low));
+  for (const value of marks) {
     context.fillText(format(value), area.left - 6, y(value));
     context.beginPath();
     context.moveTo(area.left, y(value));

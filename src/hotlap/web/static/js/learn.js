@@ -226,8 +226,12 @@ export class LearnView {
       run.casual_lap_time_sec ? { value: run.casual_lap_time_sec, colour: COLOURS.faint, name: 'casual' } : null,
       run.optimal_lap_time_sec ? { value: run.optimal_lap_time_sec, colour: COLOURS.optimum, name: 'optimum' } : null,
     ].filter(Boolean);
-    drawChart(this.lapChart, { title: 'Lap time (s)', levels, limit, at, format: (value) => value.toFixed(0), curves: [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')] });
-    drawChart(this.doneChart, { title: 'Episodes that completed a lap (%)', limit, at, format: (value) => (100 * value).toFixed(0), curves: [curve('completion_rate', COLOURS.accent, 'completed')] });
+    // Episodes of training may be shorter than a lap; then the laps are those of the evaluations.
+    const hasLaps = Boolean(run.curves?.mean_lap_time_sec);
+    const laps = hasLaps ? [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')] : [curve('eval_lap_time_sec', COLOURS.accent, 'median')];
+    const done = hasLaps ? ['Episodes that completed a lap (%)', 'completion_rate'] : ['Starts that completed a lap (%)', 'eval_completion_rate'];
+    drawChart(this.lapChart, { title: 'Lap time (s)', levels, limit, at, format: (value) => value.toFixed(0), curves: laps });
+    drawChart(this.doneChart, { title: done[0], range: [0, 1], limit, at, format: (value) => (100 * value).toFixed(0), curves: [curve(done[1], COLOURS.accent, 'completed')] });
     drawChart(this.returnChart, { title: 'Return', limit, at, format: (value) => value.toFixed(1), curves: [curve('return', COLOURS.accent, 'return')] });
   }
 }
