@@ -70,6 +70,7 @@ def train(job: Job) -> dict[str, Any]:
     """Train a run and return its figures at each check."""
     asked = {"seed": job.seed, "steps": job.steps, "evaluation.episodes": job.episodes}
     config = resolve_config("racer-ppo", asked)
+    warm_up()  # numba sets the number of torch's threads too when it starts its own, so this comes first
     torch.set_num_threads(config.torch_threads)
     set_random_seed(config.seed)
     registry.LEARNERS = {"ppo": registry.LearnerSpec(LEARNERS[job.learner])}
@@ -99,14 +100,22 @@ def print_table(runs: Sequence[dict[str, Any]], steps: int, num_checks: int) -> 
                 print(f"| {millions:.2f} | {figure} | {learner} | {shown} | {interval} |")
 
 
+def positive(text: str) -> int:
+    """A whole number of 1 or more, from the command line."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
+    return number
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train all runs and print the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5, help="seeds 1 to this")
-    parser.add_argument("--steps", type=int, default=3_000_000, help="decisions of each run")
-    parser.add_argument("--checks", type=int, default=3, help="evaluations of each run")
-    parser.add_argument("--episodes", type=int, default=500, help="starts of each evaluation")
-    parser.add_argument("--workers", type=int, default=1, help="runs at a time, a process each")
+    parser.add_argument("--seeds", type=positive, default=5, help="seeds 1 to this")
+    parser.add_argument("--steps", type=positive, default=3_000_000, help="decisions of each run")
+    parser.add_argument("--checks", type=positive, default=3, help="evaluations of each run")
+    parser.add_argument("--episodes", type=positive, default=500, help="starts of each evaluation")
+    parser.add_argument("--workers", type=positive, default=1, help="runs at a time, a process each")
     options = parser.parse_args(arguments)
     jobs = [
         Job(learner, seed, options.steps, options.checks, options.episodes)

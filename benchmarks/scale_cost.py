@@ -21,7 +21,7 @@ class Assumptions:
     runs: int  # trials times seeds
     run_s: float  # measured: one run, while `slots` of them train on a machine
     slots: int  # runs at a time on a machine
-    slowdown: float  # measured: how much longer a run takes while all slots are in use
+    slowdown: float  # how much longer a run takes than `run_s`, on a machine with more or fewer slots
     task_s: float  # measured: what a run costs beyond its training, on the cluster
     scheduler_s: float  # measured: time of the one scheduling process per run
     start_s: float  # assumed: until a rented machine runs its first task

@@ -49,6 +49,7 @@ class Rollout:
 
 
 NUM_LOSSES = 5
+_VALUE, _ENTROPY = 3, 4  # the columns after those of the policy's pass
 
 
 @dataclass(frozen=True)
@@ -154,29 +155,24 @@ class PPOUpdate:
         with ThreadPoolExecutor(1, "value-net") as second:  # starts no thread unless it is used
             for index, (rows, moments) in enumerate(batches):
                 losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
-                uses_thread, begin_s = self._threads.should_use(), time.perf_counter()
+                value_pass = self._value_pass if self._threads.should_use() else None
+                begin_s = time.perf_counter()
                 observations = self._buffer(index, rows)
                 if not is_gathered:
                     torch.index_select(self._rollout.observations, 0, rows, out=observations)
                 returns = self._rollout.returns.index_select(0, rows)
-                is_gathered = self._value_pass is not None and uses_thread  # for the next minibatch
-                if self._value_pass is not None and uses_thread:
+                is_gathered = value_pass is not None  # the next minibatch
+                if value_pass is not None:
                     next_rows = batches[index + 1][0] if index + 1 < len(batches) else rows[:0]
                     following = self._rollout.observations, next_rows, self._buffer(index + 1, next_rows)
-                    value_pass = second.submit(
-                        self._value_pass.run,
-                        observations,
-                        returns,
-                        self._value_factor(returns),
-                        losses[-1][3],
-                        *following,
-                    )
+                    factor, loss = self._value_factor(returns), losses[-1][_VALUE]
+                    pending = second.submit(value_pass.run, observations, returns, factor, loss, *following)
                     self._pass_policy(observations, rows, losses[-1], moments)
-                    value_pass.result()
+                    pending.result()
                 else:
                     self._pass_policy(observations, rows, losses[-1], moments)
                     self._pass_value(observations, returns, losses[-1])
-                self._threads.note(uses_thread, time.perf_counter() - begin_s)
+                self._threads.note(value_pass is not None, time.perf_counter() - begin_s)
                 self._processes.average(self._adam.gradients)
                 self._adam.step(self._settings.max_grad_norm)
         together = torch.stack(losses)
@@ -234,8 +230,8 @@ class PPOUpdate:
         free = ratio.mul_(advantages)
         is_clipped = (off.abs() > settings.clip_range).float()
         terms = torch.stack((-torch.minimum(free, clipped), is_clipped, off.sub_(log_ratio)))
-        torch.mean(terms, 1, out=found[:3])
-        found[4] = -(log_norm + 0.5 * len(log_std))
+        torch.mean(terms, 1, out=found[:_VALUE])
+        found[_ENTROPY] = -(log_norm + 0.5 * len(log_std))
         # Where the clipped term is the smaller one, it is constant.
         by_log_prob = free.masked_fill_(free > clipped, 0.0).div_(-len(rows))
         torch.mv(squares.sub_(1.0), by_log_prob, out=self._log_std_gradient)
@@ -245,7 +241,7 @@ class PPOUpdate:
     def _pass_value(self, observations: Tensor, returns: Tensor, found: Tensor) -> None:
         """Fill the gradients of the value function's network."""
         errors = self._value_net.forward(observations).sub_(returns)
-        found[3] = errors.square().mean()
+        found[_VALUE] = errors.square().mean()
         self._value_net.backward(observations, errors.mul_(self._value_factor(returns)))
 
     def _value_factor(self, returns: Tensor) -> float:
