@@ -2,6 +2,7 @@
 
 from stable_baselines3.common.logger import Logger
 
+from hotlap.models.action_head import fix_action_head
 from hotlap.training.algorithms import registry
 from hotlap.training.vec_envs.factory import TrainingEnvs
 
@@ -16,5 +17,6 @@ def make_learner(kind, config):
         device="cpu",
         **kind.constructor_arguments(config.hyperparameters),
     )
+    fix_action_head(learner.policy, config.policy)
     learner.set_logger(Logger(None, []))
     return learner
