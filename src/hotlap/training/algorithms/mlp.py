@@ -1,10 +1,7 @@
-"""The two networks of an actor-critic policy, with forward and backward passes written by hand.
+"""The two networks of an actor-critic policy, and networks over given weights with buffers of their own."""
 
-torch's autograd spends most of the time of an update of small networks on bookkeeping and temporary tensors.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from gymnasium import spaces
@@ -14,35 +11,10 @@ from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import Tensor, nn
 
 from hotlap.models.action_head import PedalAxisDistribution
+from hotlap.training.algorithms.net_passes import Net, activate_backward, backward, compiled, forward
 
-_aten = torch.ops.aten
-_ELU_SCALES = (1.0, 1.0, 1.0)  # alpha, scale, input scale
-
-
-class Activation(NamedTuple):
-    """An activation, and the gradient of its input from that of its output; both work in place."""
-
-    apply_: Callable[[Tensor], Any]
-    backward_: Callable[[Tensor, Tensor], Any]  # gradient, output
-
-
-def _relu_backward(gradient: Tensor, output: Tensor) -> None:
-    _aten.threshold_backward(gradient, output, 0, grad_input=gradient)
-
-
-def _tanh_backward(gradient: Tensor, output: Tensor) -> None:
-    _aten.tanh_backward(gradient, output, grad_input=gradient)
-
-
-def _elu_backward(gradient: Tensor, output: Tensor) -> None:
-    _aten.elu_backward(gradient, *_ELU_SCALES, True, output, grad_input=gradient)
-
-
-ACTIVATIONS: Mapping[type[nn.Module], Activation] = {
-    nn.Tanh: Activation(torch.tanh_, _tanh_backward),
-    nn.ReLU: Activation(torch.relu_, _relu_backward),
-    nn.ELU: Activation(nn.functional.elu_, _elu_backward),
-}
+# By the kind of module, named as in a recipe.
+ACTIVATIONS: Mapping[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.ELU: "elu"}
 
 
 class ActorCritic(NamedTuple):
@@ -50,7 +22,7 @@ class ActorCritic(NamedTuple):
 
     policy: tuple[nn.Linear, ...]
     value: tuple[nn.Linear, ...]
-    activation: Activation
+    activation: str
 
     @classmethod
     def of(cls, policy: ActorCriticPolicy) -> "ActorCritic | None":
@@ -93,63 +65,45 @@ class Mlp:
     def __init__(
         self,
         layers: Sequence[tuple[Tensor, Tensor]],
-        activation: Activation,
+        activation: str,
         max_rows: int,
         gradients: Sequence[tuple[Tensor, Tensor] | None] = (),
     ) -> None:
-        self._layers, self._gradients, self._activation = tuple(layers), tuple(gradients), activation
-        *widths, _ = [len(bias) for _, bias in layers]
-        device = layers[0][0].device
-        self._hidden = [torch.empty(max_rows, width, device=device) for width in widths]
-        self._deltas = [torch.empty_like(hidden) for hidden in self._hidden] if gradients else []
-        # On a GPU a product with ones is ten times as fast as a sum over rows, and a product adds its bias for nothing.
-        self._ones = torch.ones(1, max_rows, device=device) if device.type == "cuda" else None
+        weights, biases = map(list, zip(*layers, strict=True))
+        device = weights[0].device
+        nothing = torch.empty(0, device=device)
+        filled = [pair or (nothing, nothing) for pair in gradients] or [(nothing, nothing)] * len(layers)
+        weight_gradients, bias_gradients = map(list, zip(*filled, strict=True))
+        hidden = [torch.empty(max_rows, len(bias), device=device) for bias in biases[:-1]]
+        deltas = [torch.empty_like(each) for each in hidden] if gradients else []
+        ones = torch.ones(1, max_rows, device=device) if device.type == "cuda" else nothing
+        self.net = Net(weights, biases, weight_gradients, bias_gradients, hidden, deltas, ones, activation)
+        # On a GPU the operations are captured in a graph, in which nothing is left to save.
+        self._forward, self._backward = forward, backward
+        if device.type == "cpu":
+            self._forward, self._backward = compiled(forward), compiled(backward)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The network's outputs, (outputs, rows), for inputs (rows, inputs).
+        """The network's outputs, (outputs, rows), for inputs (rows, inputs)."""
+        return self._forward(self.net, inputs)
 
-        The few outputs come first because operations over short rows are slow.
-        """
-        *hidden_layers, (last_weight, last_bias) = self._layers
-        for (weight, bias), buffer in zip(hidden_layers, self._hidden, strict=True):
-            out = buffer[: len(inputs)]
-            if self._ones is not None:
-                inputs = torch.addmm(bias, inputs, weight.t(), out=out)
-            else:  # faster on the CPU, where `addmm` first copies the bias to every row
-                inputs = torch.mm(inputs, weight.t(), out=out).add_(bias)
-            self._activation.apply_(inputs)
-        return torch.mm(last_weight, inputs.t()).add_(last_bias[:, None])
-
-    def backward(self, inputs: Tensor, delta: Tensor) -> None:
+    def backward(self, inputs: Tensor, by_outputs: Tensor) -> None:
         """Fill the gradients after `forward(inputs)`, given the loss's gradient by the outputs, (outputs, rows)."""
-        delta = delta.t()
-        for index in reversed(range(len(self._layers))):
-            below = self._hidden[index - 1][: len(inputs)] if index else inputs
-            if (gradients := self._gradients[index]) is not None:
-                weight_gradient, bias_gradient = gradients
-                torch.mm(delta.t(), below, out=weight_gradient)
-                if self._ones is not None:
-                    torch.mm(self._ones[:, : len(inputs)], delta, out=bias_gradient[None])
-                else:
-                    torch.sum(delta, 0, out=bias_gradient)
-            if index:
-                weight, _ = self._layers[index]
-                delta = torch.mm(delta, weight, out=self._deltas[index - 1][: len(inputs)])
-                self._activation.backward_(delta, below)
+        self._backward(self.net, inputs, by_outputs)
 
     def backward_to_inputs(self, num_rows: int, first_input: int) -> Tensor:
         """The gradient of each row's only output by its inputs from `first_input` on, (rows, inputs), after `forward`.
 
         The gradients of the weights stay as they are.
         """
-        (first_weight, _), (last_weight, _) = self._layers[0], self._layers[-1]
-        deltas = [buffer[:num_rows] for buffer in self._deltas]
+        net = self.net
+        last_weight = net.weights[-1]
+        deltas = [buffer[:num_rows] for buffer in net.deltas]
         if not deltas:
             return last_weight[:, first_input:].expand(num_rows, -1)
         deltas[-1].copy_(last_weight.expand(num_rows, -1))
         for index in reversed(range(len(deltas))):
-            self._activation.backward_(deltas[index], self._hidden[index][:num_rows])
+            activate_backward(deltas[index], net.hidden[index][:num_rows], net.activation)
             if index:
-                weight, _ = self._layers[index]
-                torch.mm(deltas[index], weight, out=deltas[index - 1])
-        return torch.mm(deltas[0], first_weight[:, first_input:])
+                torch.mm(deltas[index], net.weights[index], out=deltas[index - 1])
+        return torch.mm(deltas[0], net.weights[0][:, first_input:])

@@ -1,14 +1,13 @@
-"""PPO's update without autograd: the clipped loss, its gradient written by hand, and Adam, over a rollout's tensors.
+"""PPO's update without autograd: minibatches of a rollout's tensors, the passes of both networks, and Adam.
 
 The policy's and the value function's network share no weights, so on the CPU their passes can run in two threads.
 Neither result depends on the other thread, so the bits are the same on one core. On a GPU an update is one CUDA graph.
 """
 
-import math
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +18,10 @@ from torch import Tensor, nn
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.moments import Moments
-from hotlap.training.algorithms.value_pass import ValuePass
+from hotlap.training.algorithms.net_passes import compiled
+from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, Decisions, NextInputs, pass_policy, pass_value
 from hotlap.training.processes import ALONE, Processes
 
-HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _STD_FLOOR = 1e-8  # of the advantages, as in stable-baselines3
 
 
@@ -46,10 +45,6 @@ class Rollout:
     log_probs: Tensor  # (n,)
     advantages: Tensor  # (n,)
     returns: Tensor  # (n,)
-
-
-NUM_LOSSES = 5
-_VALUE, _ENTROPY = 3, 4  # the columns after those of the policy's pass
 
 
 @dataclass(frozen=True)
@@ -121,129 +116,108 @@ class PPOUpdate:
         has_threads = rollout.returns.device.type == "cpu" and max_threads > 1
         self._threads = ThreadChoice() if has_threads else NoThreads()
         num_axes = len(rollout.actions)
-        self._policy_net = self._make_net(nets.policy, nets, num_axes)
-        self._value_net = self._make_net(nets.value, nets)
-        self._value_pass = (
-            ValuePass(*self._tensors(nets.value), nets.activation, self.batch_size) if has_threads else None
-        )
+        self._policy_net = self._make_net(nets.policy, nets, num_axes).net
+        self._value_net = self._make_net(nets.value, nets).net
+        # On a GPU an update is captured in a graph, in which nothing is left to save.
+        self._pass_policy, self._pass_value = pass_policy, pass_value
+        if rollout.returns.device.type == "cpu":
+            self._pass_policy, self._pass_value = compiled(pass_policy), compiled(pass_value)
         self._log_std, self._log_std_gradient = adam.value(log_std)[:num_axes], adam.gradient(log_std)[:num_axes]
         # Of this minibatch and of the next, in turns.
         self._observations = rollout.observations.new_empty(2, self.batch_size, rollout.observations.shape[1])
 
     def _make_net(self, layers: Sequence[nn.Linear], nets: ActorCritic, num_outputs: int | None = None) -> Mlp:
         """A network over the working copy, with its first outputs only where a number is given."""
-        values, gradients = self._tensors(layers)
-        trained = [pair if layer.weight.requires_grad else None for layer, pair in zip(layers, gradients, strict=True)]
-        for pairs in (values, trained):
-            if (last := pairs[-1]) is not None:
-                pairs[-1] = last[0][:num_outputs], last[1][:num_outputs]
-        return Mlp(values, nets.activation, self.batch_size, trained)
-
-    def _tensors(self, layers: Sequence[nn.Linear]) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
-        """Weight and bias of each layer in the working copy, and where their gradients belong."""
         find = self._adam
         values = [(find.value(layer.weight), find.value(layer.bias)) for layer in layers]
-        return values, [(find.gradient(layer.weight), find.gradient(layer.bias)) for layer in layers]
+        gradients = [
+            (find.gradient(layer.weight), find.gradient(layer.bias)) if layer.weight.requires_grad else None
+            for layer in layers
+        ]
+        for pairs in (values, gradients):
+            if (last := pairs[-1]) is not None:
+                pairs[-1] = last[0][:num_outputs], last[1][:num_outputs]
+        return Mlp(values, nets.activation, self.batch_size, gradients)
 
     def run(self, orders: Iterable[Tensor]) -> Tensor:
         """Pass over the rollout once for each of `orders`, which are permutations of its rows.
 
         Returns the losses, one row per minibatch, for `MinibatchLosses`.
         """
-        losses: list[Tensor] = []
-        batches, is_gathered = list(self._minibatches(orders)), False
+        batches = self._minibatches(orders)
+        losses = self._rollout.returns.new_zeros(len(batches), NUM_LOSSES)
+        first = self._inputs(0, batches[0].rows)
+        torch.index_select(first.table, 0, first.rows, out=first.out)
         with ThreadPoolExecutor(1, "value-net") as second:  # starts no thread unless it is used
-            for index, (rows, moments) in enumerate(batches):
-                losses.append(self._rollout.returns.new_zeros(NUM_LOSSES))
-                value_pass = self._value_pass if self._threads.should_use() else None
-                begin_s = time.perf_counter()
-                observations = self._buffer(index, rows)
-                if not is_gathered:
-                    torch.index_select(self._rollout.observations, 0, rows, out=observations)
-                returns = self._rollout.returns.index_select(0, rows)
-                is_gathered = value_pass is not None  # the next minibatch
-                if value_pass is not None:
-                    next_rows = batches[index + 1][0] if index + 1 < len(batches) else rows[:0]
-                    following = self._rollout.observations, next_rows, self._buffer(index + 1, next_rows)
-                    factor, loss = self._value_factor(returns), losses[-1][_VALUE]
-                    pending = second.submit(value_pass.run, observations, returns, factor, loss, *following)
-                    self._pass_policy(observations, rows, losses[-1], moments)
-                    pending.result()
-                else:
-                    self._pass_policy(observations, rows, losses[-1], moments)
-                    self._pass_value(observations, returns, losses[-1])
-                self._threads.note(value_pass is not None, time.perf_counter() - begin_s)
+            for index in range(len(batches)):
+                begin_s, uses_thread = time.perf_counter(), self._threads.should_use()
+                self._pass_both(index, batches, losses[index], second if uses_thread else None)
+                self._threads.note(uses_thread, time.perf_counter() - begin_s)
                 self._processes.average(self._adam.gradients)
                 self._adam.step(self._settings.max_grad_norm)
-        together = torch.stack(losses)
-        self._processes.average(together)
-        return together
+        self._processes.average(losses)
+        return losses
 
-    def _buffer(self, index: int, rows: Tensor) -> Tensor:
-        """Where the observations of a minibatch are gathered."""
-        return self._observations[index % 2, : len(rows)]
+    def _pass_both(self, index: int, batches: Sequence[Decisions], losses: Tensor, second: Executor | None) -> None:
+        """Fill the gradients of both networks, the value function's in a second thread where there is one."""
+        settings, batch = self._settings, batches[index]
+        observations = self._inputs(index, batch.rows).out
+        next_rows = batches[index + 1].rows if index + 1 < len(batches) else batch.rows[:0]
+        following = self._inputs(index + 1, next_rows)
+        policy = self._policy_net, observations, batch, self._log_std, self._log_std_gradient
+        value = self._value_net, observations, batch.returns, settings.vf_coef, losses, following
+        pending = second and second.submit(self._pass_value, *value)
+        self._pass_policy(*policy, settings.clip_range, settings.ent_coef, losses)
+        if pending:
+            pending.result()
+        else:
+            self._pass_value(*value)
 
-    def _minibatches(self, orders: Iterable[Tensor]) -> Iterator[tuple[Tensor, tuple[Tensor, Tensor] | None]]:
-        """Each minibatch's rows, with the spread and mean of its advantages where other processes have some of them.
+    def _inputs(self, index: int, rows: Tensor) -> NextInputs:
+        """The observations of minibatch `index`, and where they are gathered."""
+        return NextInputs(self._rollout.observations, rows, self._observations[index % 2, : len(rows)])
 
-        Those of all minibatches are exchanged at once: advantages do not change during an update.
+    def _minibatches(self, orders: Iterable[Tensor]) -> list[Decisions]:
+        """The minibatches of all epochs, gathered but for their observations."""
+        rollout, size = self._rollout, self.batch_size
+        epochs = [
+            Decisions(
+                order,
+                rollout.actions.index_select(1, order),
+                rollout.log_probs.index_select(0, order),
+                rollout.advantages.index_select(0, order),
+                rollout.returns.index_select(0, order),
+            )
+            for order in orders
+        ]
+        if self._settings.normalize_advantage:
+            self._normalize([epoch.advantages for epoch in epochs])
+        starts = range(0, len(rollout.returns), size)
+        return [Decisions(*(part[..., at : at + size] for part in epoch)) for epoch in epochs for at in starts]
+
+    def _normalize(self, epochs: Iterable[Tensor]) -> None:
+        """Bring the advantages of every minibatch, over all processes, to mean 0 and standard deviation 1.
+
+        The moments of all minibatches are exchanged at once: advantages do not change during an update.
         """
-        if self._processes.is_alone:
-            yield from ((rows, None) for order in orders for rows in torch.split(order, self.batch_size))
+        size, num_processes = self.batch_size, self._processes.size
+        tables: list[Tensor] = []  # (minibatches, rows): the whole ones of each epoch, and the smaller one at its end
+        for advantages in epochs:
+            num_whole = len(advantages) // size * size
+            tables += [advantages[:num_whole].view(-1, size), advantages[None, num_whole:]]
+        tables = [table for table in tables if table.shape[1] * num_processes > 1]  # one value has no deviation
+        if not tables:
             return
-        batches: list[Tensor] = []
-        parts: list[Tensor] = []
-        for order in orders:
-            batches += torch.split(order, self.batch_size)
-            parts += self._advantage_moments(order)
-        together = Moments.of(torch.cat(parts, 1).double(), self._processes)
-        for index, rows in enumerate(batches):
-            num_rows = len(rows) * self._processes.size
-            variance = together.variance[index] * (num_rows / (num_rows - 1))
-            yield rows, (variance.sqrt_().float(), together.mean[index].float())
-
-    def _advantage_moments(self, order: Tensor) -> list[Tensor]:
-        """Means and variances (2, n) of the minibatches of an epoch: of the whole ones, then of the rest."""
-        advantages, size = self._rollout.advantages.index_select(0, order), self.batch_size
-        num_whole = len(order) // size * size
-        groups = [advantages[:num_whole].view(-1, size), advantages[None, num_whole:]]
-        found = (torch.var_mean(group, 1, correction=0) for group in groups if group.numel())
-        return [torch.stack([mean, variance]) for variance, mean in found]
-
-    def _pass_policy(
-        self, observations: Tensor, rows: Tensor, found: Tensor, moments: tuple[Tensor, Tensor] | None
-    ) -> None:
-        """Fill the gradients of the policy's network and of the standard deviation."""
-        settings, rollout, log_std = self._settings, self._rollout, self._log_std
-        advantages = rollout.advantages.index_select(0, rows)
-        if settings.normalize_advantage and (moments or len(rows) > 1):
-            spread, mean = moments or torch.std_mean(advantages)
-            advantages.sub_(mean).div_(spread.add_(_STD_FLOOR))
-        means, std = self._policy_net.forward(observations), log_std.exp()[:, None]
-        noise = rollout.actions.index_select(1, rows).sub_(means).div_(std)  # (num_axes, rows)
-        squares = noise.square()
-        log_norm = log_std.sum() + len(log_std) * HALF_LOG_TAU
-        log_ratio = squares.sum(0).mul_(-0.5).sub_(log_norm).sub_(rollout.log_probs.index_select(0, rows))
-        ratio = log_ratio.exp()
-        off = ratio - 1.0
-        clipped = ratio.clamp(1.0 - settings.clip_range, 1.0 + settings.clip_range).mul_(advantages)
-        free = ratio.mul_(advantages)
-        is_clipped = (off.abs() > settings.clip_range).float()
-        terms = torch.stack((-torch.minimum(free, clipped), is_clipped, off.sub_(log_ratio)))
-        torch.mean(terms, 1, out=found[:_VALUE])
-        found[_ENTROPY] = -(log_norm + 0.5 * len(log_std))
-        # Where the clipped term is the smaller one, it is constant.
-        by_log_prob = free.masked_fill_(free > clipped, 0.0).div_(-len(rows))
-        torch.mv(squares.sub_(1.0), by_log_prob, out=self._log_std_gradient)
-        self._log_std_gradient.sub_(settings.ent_coef)
-        self._policy_net.backward(observations, noise.div_(std).mul_(by_log_prob))
-
-    def _pass_value(self, observations: Tensor, returns: Tensor, found: Tensor) -> None:
-        """Fill the gradients of the value function's network."""
-        errors = self._value_net.forward(observations).sub_(returns)
-        found[_VALUE] = errors.square().mean()
-        self._value_net.backward(observations, errors.mul_(self._value_factor(returns)))
-
-    def _value_factor(self, returns: Tensor) -> float:
-        """The derivative of the loss by a value is this times its error."""
-        return 2.0 * self._settings.vf_coef / len(returns)
+        variances, means = map(
+            torch.cat, zip(*(torch.var_mean(table, 1, correction=0) for table in tables), strict=True)
+        )
+        if num_processes > 1:
+            together = Moments.of(torch.stack([means, variances]).double(), self._processes)
+            means, variances = together.mean, together.variance
+        counts = [len(table) for table in tables]
+        for table, mean, variance in zip(
+            tables, torch.split(means, counts), torch.split(variances, counts), strict=True
+        ):
+            num_rows = table.shape[1] * num_processes
+            spread = (variance * (num_rows / (num_rows - 1))).sqrt_().add_(_STD_FLOOR)
+            table.sub_(mean[:, None]).div_(spread[:, None])

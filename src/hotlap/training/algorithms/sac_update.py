@@ -18,8 +18,9 @@ from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, Actor, SACP
 from torch import Tensor, nn
 
 from hotlap.training.algorithms.flat_adam import FlatAdam
-from hotlap.training.algorithms.mlp import ACTIVATIONS, Activation, Mlp
-from hotlap.training.algorithms.ppo_update import HALF_LOG_TAU, ThreadChoice
+from hotlap.training.algorithms.mlp import ACTIVATIONS, Mlp
+from hotlap.training.algorithms.ppo_passes import HALF_LOG_TAU
+from hotlap.training.algorithms.ppo_update import ThreadChoice
 from hotlap.training.algorithms.replay_sampler import Minibatch
 
 _SQUASH_FLOOR = 1e-6  # added to the slope of tanh before its logarithm, as in stable-baselines3
@@ -44,7 +45,7 @@ class SACNets(NamedTuple):
     log_std: nn.Linear
     critics: tuple[tuple[nn.Linear, ...], ...]
     targets: tuple[tuple[nn.Linear, ...], ...]
-    activation: Activation
+    activation: str
 
     @classmethod
     def of(cls, policy: SACPolicy) -> "SACNets | None":

@@ -27,7 +27,8 @@ from hotlap.training.algorithms.minibatch_orders import draw_orders
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.moments import Moments
 from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.ppo_update import NUM_LOSSES, LossSettings, MinibatchLosses, PPOUpdate, Rollout
+from hotlap.training.algorithms.ppo_passes import NUM_LOSSES
+from hotlap.training.algorithms.ppo_update import LossSettings, MinibatchLosses, PPOUpdate, Rollout
 from hotlap.training.algorithms.rollout_events import RolloutEvents
 from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer, share_reset
 from hotlap.training.algorithms.tensor_rollout import VALUE_ROWS, Actor, TensorRollout

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.training.algorithms.mlp import Mlp
-from hotlap.training.algorithms.ppo_update import HALF_LOG_TAU
+from hotlap.training.algorithms.ppo_passes import HALF_LOG_TAU
 from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
 from hotlap.training.processes import ALONE, Processes
 from hotlap.training.vec_envs.tensor_cars import TensorCars
