@@ -8,6 +8,7 @@ from PIL import Image
 
 from hotlap.tracks.centreline import length_m
 from hotlap.tracks.centreline_file import read_centreline
+from hotlap.tracks.circuit_generator import generate_circuit
 from hotlap.tracks.registry import load_track
 
 GOOD = Path(str(load_track.__globals__["_DATA"])) / "track-01.csv"
@@ -165,6 +166,14 @@ def test_a_seed_gives_the_same_track_every_time(hotlap, home):
     one, two = (read_centreline(path) for path in (home / "tracks" / "one.csv", Path(figures["file"])))
     assert (one.x_m == two.x_m).all()
     assert 600.0 < length_m(one) < 4000.0
+
+
+def test_a_circuit_is_generated_by_its_own_generator(hotlap):
+    figures = hotlap("tracks", "generate", "--seed", 2, "--id", "large", "--circuit", "--json").figures
+    saved, expected = read_centreline(Path(figures["file"])), generate_circuit(2)
+    assert (saved.x_m == expected.x_m).all()
+    assert (saved.width_left_m == expected.width_left_m).all()
+    assert figures["length_m"] > 4000.0
 
 
 def test_what_cannot_be_generated_or_written_is_refused(refused, tmp_path, monkeypatch):

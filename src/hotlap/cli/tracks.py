@@ -123,16 +123,21 @@ def import_track(
 def generate_track(
     seed: Annotated[int, typer.Option(help="Seed; a seed gives the same track on every machine.")],
     track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
+    circuit: Annotated[
+        bool, typer.Option("--circuit", help="As large as a real circuit: 1.5 to 6 km, a road of uneven width.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Generate a track from a seed.
 
     Example: hotlap tracks generate --seed 7 --id my-track
     """
+    from hotlap.tracks.circuit_generator import generate_circuit
     from hotlap.tracks.generator import generate
     from hotlap.tracks.registry import load_track, save_track
 
-    path = save_track(track_id, generate(seed), f"generated from seed {seed}")
+    centreline = generate_circuit(seed) if circuit else generate(seed)
+    path = save_track(track_id, centreline, f"generated from seed {seed}{', a circuit' if circuit else ''}")
     _report(load_track(track_id).nodes.length_m, track_id, path, as_json)
 
 

@@ -100,12 +100,12 @@ def draw_radius(rng: Random, style: Style, turn_rad: float) -> float:
     return max(radius_m, arc_m / max(turn_rad, 0.05), style.min_radius_m + 1.0)
 
 
-def add_feature(rng: Random, style: Style, corners: list[PolygonCorner]) -> list[PolygonCorner]:
-    """The polygon with a feature (hairpin, chicane, …) on one of its edges, more often a long one."""
+def add_feature(rng: Random, style: Style, corners: list[PolygonCorner], twisty: "Makers") -> list[PolygonCorner]:
+    """The polygon with a feature on one of its edges, more often a long one: one of `twisty`, or a flowing one."""
     edges = [_frame(corners, i, 1.0) for i in range(len(corners))]
     pick = max((rng.below(len(edges)) for _ in range(3)), key=lambda i: edges[i].length_m)
     frame = _frame(corners, pick, 1.0 if rng.happens(0.5) else -1.0)
-    makers = _TWISTY if rng.happens(0.25 + 0.6 * style.technical) else _FLOWING
+    makers = twisty if rng.happens(0.25 + 0.6 * style.technical) else _FLOWING
     new = makers[rng.below(len(makers))](rng, style, frame)
     return corners[: pick + 1] + new + corners[pick + 1 :]
 
@@ -279,6 +279,7 @@ def _loop(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     ]
 
 
-_Maker = Callable[[Random, Style, EdgeFrame], list[PolygonCorner]]
-_TWISTY: tuple[_Maker, ...] = (_hairpin, _hairpin, _hairpin, _spike, _chicane, _bus_stop, _esses)
-_FLOWING: tuple[_Maker, ...] = (_esses, _bend, _bend, _loop, _spike, _hairpin)
+Makers = tuple[Callable[[Random, Style, EdgeFrame], list[PolygonCorner]], ...]
+HAIRPINS_FIRST: Makers = (_hairpin, _hairpin, _hairpin, _spike, _chicane, _bus_stop, _esses)
+CHICANES_FIRST: Makers = (_chicane, _chicane, _bus_stop, _bus_stop, _hairpin, _spike, _esses)
+_FLOWING: Makers = (_esses, _bend, _bend, _loop, _spike, _hairpin)
