@@ -11,12 +11,14 @@ from unittest.mock import Mock
 import pytest
 from PIL import Image
 
+import hotlap.tracks
 from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.reports.plots import chart
 from hotlap.scale.sweep_file import load_sweep
 from reports.known_laps import known_comparison
 from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 
+DATA = Path(hotlap.tracks.__file__).parent / "data"
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 EVALUATION = {"completion_rate": 1.0, "clean_lap_rate": 0.9, "median_lap_time_sec": 31.5, "gap_to_optimal": 0.11}
 
@@ -140,3 +142,21 @@ def test_two_learners_are_trained_and_compared():
     program = [sys.executable, BENCHMARKS / "learners.py", "--seeds", "1", "--steps", "65536", "--checks", "2"]
     done = subprocess.run([*program, "--episodes", "2"], capture_output=True, text=True, check=True)
     assert done.stdout.count("TensorPPO") == done.stdout.count("HotlapPPO") == 6
+
+
+def test_table_of_circuits_from_files(tmp_path, capsys, monkeypatch):
+    script = load("real_circuits")
+    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "untouched"))
+    solve = Mock(return_value=Mock(lap_time_s=28.0))
+    monkeypatch.setattr(script, "find_or_solve_reference", solve)
+    file = tmp_path / "Lantern.csv"
+    file.write_bytes((DATA / "track-01.csv").read_bytes())
+    assert script.main([str(file), "--driver", "casual", "--starts", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| circuit | length | completed | clean laps | median lap | optimal lap | gap |"
+    assert lines[2].startswith("| Lantern | 890 m | 100 % | 100 % | ")
+    assert " | 28.00 s | +4" in lines[2]  # the casual driver laps in 40.7 s
+    assert lines[3].startswith("| **together** |  | **1 of 1** | **100 %** |  |  | **+4")
+    assert not (tmp_path / "untouched").exists()
+    assert script.main([str(tmp_path / "missing.csv")]) == 2
+    assert "real_circuits: " in capsys.readouterr().err

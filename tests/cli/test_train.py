@@ -47,6 +47,18 @@ def test_options_override_the_recipe_and_are_saved_and_a_run_name_may_be_a_path(
     assert config.ppo.n_steps == 32
 
 
+def test_a_run_can_start_from_a_driver_of_the_package(hotlap, unevaluated, refused):
+    start = ("train", "--start-model", "generalist", "--track", "track-02", "--steps", 128, "--num-envs", 2)
+    assert hotlap(*start, "--run-name", "./tuned").code == 0
+    config = load_config(Path("tuned/config.toml"))
+    assert (config.start_model, config.racer.track, config.racer.observation) == ("generalist", "track-02", "road")
+    assert config.policy.net_arch == read_model(Path("tuned/ppo_seed42_model.zip")).card.policy.net_arch == (256, 256)
+    line = refused("train", "--start-model", "nowhere.zip")
+    assert "driver 'nowhere.zip' is not known" in line
+    assert "is of ppo. Leave one out" in refused("train", "--start-model", "generalist", "--algo", "sac")
+    assert [path.name for path in Path().iterdir()] == ["tuned"]
+
+
 def test_any_gymnasium_environment_trains_without_a_recipe(hotlap, unevaluated):
     answer = hotlap("train", "--env", "CartPole-v1", "--steps", 10, "--json")
     [line] = answer.out.splitlines()

@@ -11,6 +11,7 @@ import typer
 
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
+from hotlap.cli.driver_lookup import DRIVER_NAME
 from hotlap.cli.process_group import joined_processes
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
 from hotlap.cli.run_summary import print_results, print_summary
@@ -53,6 +54,10 @@ def train(
     keep: Annotated[
         int | None, typer.Option(help="Keep the newest N checkpoints; 0, or an interval without --keep, keeps all.")
     ] = None,
+    start_model: Annotated[
+        str | None,
+        typer.Option(metavar=DRIVER_NAME, help="Start from the weights of this model and take its settings over."),
+    ] = None,
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,
     with_report: Annotated[bool, typer.Option("--report", help="Write a report at the end (`hotlap report`).")] = False,
@@ -69,6 +74,7 @@ def train(
     from hotlap.training.device import choose_device
     from hotlap.training.recipe import resolve_config
     from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
+    from hotlap.training.start_model import start_options
 
     if overwrite and go_on:
         raise ConfigError("--overwrite and --continue: one deletes an existing run, the other keeps it. Leave one out.")
@@ -86,6 +92,8 @@ def train(
             "checkpoint.keep": keep,
             **_environment_options(env, track, bridge_url),
         }
+        if start_model is not None:
+            options = start_options(start_model, options)
         config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
         folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
         if go_on and processes.from_leader(lambda: _is_unfinished(folder, quiet)):

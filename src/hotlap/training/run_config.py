@@ -109,6 +109,8 @@ class RunConfig:
     backend: Literal["gymnasium", "envpool"] = setting("gymnasium", "Library that runs environments other than ours.")
     recording_interval: int = setting(100, "Steps between two points of the metrics.", Range(1, MAX_STEPS))
     env_args: Mapping[str, Any] = setting(dict, "Keyword arguments for `gymnasium.make`.")
+    start_model: str = setting("", "Model file, run or driver whose weights the run starts from; empty: random ones.")
+    start_weights: str = setting("", "SHA-256 of those weights; `hotlap train --start-model` writes it.")
     racer: RacerOptions = field(default_factory=RacerOptions)
     policy: PolicySettings = field(default_factory=PolicySettings)
     normalize: NormalizeSettings = field(default_factory=NormalizeSettings)
@@ -152,9 +154,9 @@ class RunConfig:
         return chosen
 
     def as_plain(self) -> dict[str, Any]:
-        """Plain data as in `config.toml`: without tables that this run does not use and that have their defaults."""
+        """Plain data as in `config.toml`: without what this run does not use and what has its default."""
         used = {self.algo, "racer"} if self.is_racer else {self.algo}
-        unused = {*ALGORITHM_NAMES, "racer", "env_args"} - used
+        unused = {*ALGORITHM_NAMES, "racer", "env_args", "start_model", "start_weights"} - used
         default = RunConfig()
         return {
             key: value
@@ -169,9 +171,11 @@ class RunConfig:
     def digest(self) -> str:
         """Identifies the configuration; the number of steps is not part of it, since a run may be extended.
 
-        Nor are the device and the address of a bridge, which may be other ones when the run is resumed.
+        Nor are the device, the place of the start model and the address of a bridge, which may be other ones when the
+        run is resumed.
         """
-        plain = {key: value for key, value in self.as_plain().items() if key not in ("steps", "device")}
+        left_out = ("steps", "device", "start_model")
+        plain = {key: value for key, value in self.as_plain().items() if key not in left_out}
         if "env_args" in plain:
             plain["env_args"] = {key: value for key, value in plain["env_args"].items() if key != "bridge_url"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

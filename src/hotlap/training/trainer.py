@@ -31,6 +31,7 @@ from hotlap.training.run_files.model_card import make_card
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.run_files.run_lock import RunLock
 from hotlap.training.run_files.run_writer import RunWriter, SilentRunWriter
+from hotlap.training.start_model import load_start_model
 from hotlap.training.state.run_state import RunState
 from hotlap.training.vec_envs.factory import TrainingEnvs, in_process
 from hotlap.training.vec_envs.finite_check import EnvironmentDivergedError
@@ -154,6 +155,8 @@ class _Session:
         )
         if checkpoint is not None:
             self._state.restore(checkpoint, self.checkpointing)
+        else:
+            load_start_model(config, self._learner)
 
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""

@@ -16,7 +16,7 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
 from hotlap.errors import StateError, one_line
-from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP
+from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP, Arrays
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.state.rng_state import capture_rng, restore_rng
 from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
@@ -67,6 +67,18 @@ def restore(learner: Learner, snapshot: Snapshot) -> tuple[Tree, Tree]:
         if learner.has_replay_buffer:
             _restore_replay(_replay_buffer(learner), snapshot)
         return _part(snapshot, "envs"), _part(snapshot, "bookkeeping")
+
+
+def load_weights(learner: Learner, weights: Arrays, normalizer: Arrays) -> None:
+    """Give a new learner the weights of a model, and its statistics of observations where it normalizes them."""
+    with _refuse_mismatch():
+        learner.policy.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
+        env = learner.get_vec_normalize_env()
+        observations = env.obs_rms if env is not None and env.norm_obs else None
+        if (observations is None) != ("obs_mean" not in normalizer):
+            raise StateError("either the model or this run normalizes observations, and the other does not.")
+        if observations is not None:
+            _restore_statistics(observations, "obs", normalizer)  # type: ignore[arg-type]
 
 
 def restore_generators(learner: Learner, snapshot: Snapshot) -> None:
@@ -205,12 +217,16 @@ def _statistics(env: VecNormalize) -> dict[str, RunningMeanStd]:
 def _restore_normalizer(env: VecNormalize, saved: Mapping[str, NDArray[Any]]) -> None:
     env.returns = saved["returns"].copy()
     for name, statistics in _statistics(env).items():
-        mean, var = saved[f"{name}_mean"], saved[f"{name}_var"]
-        expected = np.shape(statistics.mean)
-        if mean.shape != expected:
-            raise StateError(f"state: the normalizer's {name} has shape {mean.shape}; this run's has {expected}.")
-        statistics.mean, statistics.var = mean.copy(), var.copy()
-        statistics.count = float(saved[f"{name}_count"])
+        _restore_statistics(statistics, name, saved)
+
+
+def _restore_statistics(statistics: RunningMeanStd, name: str, saved: Mapping[str, NDArray[Any]]) -> None:
+    mean, var = saved[f"{name}_mean"], saved[f"{name}_var"]
+    expected = np.shape(statistics.mean)
+    if mean.shape != expected:
+        raise StateError(f"state: the normalizer's {name} has shape {mean.shape}; this run's has {expected}.")
+    statistics.mean, statistics.var = mean.copy(), var.copy()
+    statistics.count = float(saved[f"{name}_count"])
 
 
 # --- the replay buffer ---

@@ -1,0 +1,65 @@
+"""Starts a run from the weights of a trained model instead of random ones."""
+
+from dataclasses import asdict
+from typing import Any
+
+from hotlap.drivers.driver import BUILT_IN, find_driver_file
+from hotlap.envs.racer import DEFAULT_TRACK
+from hotlap.errors import ConfigError, StateError
+from hotlap.models.archive import tensors_digest
+from hotlap.models.model_file import ModelCard, read_model
+from hotlap.training.algorithms.step_budget import Learner
+from hotlap.training.run_config import RunConfig
+from hotlap.training.state.learner_state import load_weights
+
+
+def start_options(driver: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for, with the settings that make a learner fit the model of a driver, run or file.
+
+    They are the algorithm, the environment, what the policy sees, how often it decides, and the shape of its networks.
+    """
+    if driver in BUILT_IN:
+        raise ConfigError(f"--start-model {driver}: this driver has no weights. Give a run, a model file or champion.")
+    path = find_driver_file(driver, asked.get("racer.track") or DEFAULT_TRACK)
+    model = read_model(path)
+    options = _options_of(model.card)
+    for name in ("algo", "env"):
+        if asked.get(name) not in (None, options[name]):
+            raise ConfigError(f"--{name} {asked[name]!s:.80}: the model {path} is of {options[name]}. Leave one out.")
+    return {**asked, **options, "start_model": driver, "start_weights": tensors_digest(model.weights)}
+
+
+def _options_of(card: ModelCard) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "algo": card.algorithm,
+        "env": card.environment,
+        "policy": {name: value for name, value in asdict(card.policy).items() if value is not None},
+        "normalize.obs": card.clip_obs is not None,
+        "normalize.clip_obs": card.clip_obs,
+    }
+    if card.env_args:
+        options["env_args"] = dict(card.env_args)
+    if card.is_racer:
+        options |= {f"racer.{name}": getattr(card, name) for name in ("action_repeat", "stack", "lap_fourier")}
+        options["racer.observation"] = card.observation
+    return options
+
+
+def load_start_model(config: RunConfig, learner: Learner) -> None:
+    """Give the learner the weights and the normalizer of the run's start model, if it has one."""
+    if not config.start_model:
+        return
+    model = read_model(find_driver_file(config.start_model, config.racer.track))
+    digest = tensors_digest(model.weights)
+    if config.start_weights not in ("", digest):
+        raise ConfigError(
+            f"start_model {config.start_model}: its weights are not those that start_weights names "
+            f"({digest[:12]}…, not {config.start_weights[:12]}…). Give the right file."
+        )
+    try:
+        load_weights(learner, model.weights, model.normalizer)
+    except StateError as error:
+        raise ConfigError(
+            f"start_model {config.start_model}: does not fit this run's settings ({error}). `hotlap train "
+            "--start-model` takes the fitting ones from the model."
+        ) from None
