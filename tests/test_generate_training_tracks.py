@@ -1,0 +1,33 @@
+"""The tool that generates the generalist's further tracks."""
+
+import runpy
+from pathlib import Path
+
+from hotlap.tracks.circuit_generator import generate_circuit
+from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.registry import load_track, named_tracks
+
+TOOL = runpy.run_path(str(Path(__file__).resolve().parent.parent / "tools" / "generate_training_tracks.py"))
+
+
+def test_it_saves_tracks_that_a_recipes_patterns_find(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path))
+    assert TOOL["main"](["--short", "2", "--circuits", "1"]) == 0
+    assert f"2 short tracks and 1 circuits are in {tmp_path}" in capsys.readouterr().out
+    assert named_tracks("gen-*") == ["gen-20000", "gen-20001"]
+    assert named_tracks("circ-*") == ["circ-40000"]
+    assert (load_track("gen-20001").centreline.x_m == generate(20_001).x_m).all()
+    assert (load_track("circ-40000").centreline.x_m == generate_circuit(40_000).x_m).all()
+
+
+def test_its_seeds_are_not_those_of_the_splits():
+    seeds = {*range(TOOL["FIRST_SHORT"], TOOL["FIRST_SHORT"] + 600)}
+    assert not seeds & {*TRAIN_SEEDS, *TEST_SEEDS}
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "file"))
+    assert TOOL["main"](["--short", "1", "--circuits", "0"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("generate_training_tracks: ")
