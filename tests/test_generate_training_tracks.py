@@ -3,6 +3,8 @@
 import runpy
 from pathlib import Path
 
+import pytest
+
 from hotlap.tracks.circuit_generator import generate_circuit
 from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS, generate
 from hotlap.tracks.registry import load_track, named_tracks
@@ -23,6 +25,13 @@ def test_it_saves_tracks_that_a_recipes_patterns_find(tmp_path, monkeypatch, cap
 def test_its_seeds_are_not_those_of_the_splits():
     seeds = {*range(TOOL["FIRST_SHORT"], TOOL["FIRST_SHORT"] + 600)}
     assert not seeds & {*TRAIN_SEEDS, *TEST_SEEDS}
+
+
+def test_a_negative_number_is_refused(capsys):
+    with pytest.raises(SystemExit) as ended:
+        TOOL["main"](["--short", "-3"])
+    assert ended.value.code == 2
+    assert "must be 0 or more, got -3" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, capsys):

@@ -22,9 +22,11 @@ FIRST_SHORT, FIRST_CIRCUIT = 20_000, 40_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the tracks; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", type=int, default=600, help="number of short tracks, 0.6 to 4 km")
-    parser.add_argument("--circuits", type=int, default=900, help="number of circuits, 1.5 to 7 km")
+    parser.add_argument("--short", type=int, default=600, help="number of short tracks, up to 4 km")
+    parser.add_argument("--circuits", type=int, default=900, help="number of circuits, up to 7 km")
     options = parser.parse_args(arguments)
+    if min(options.short, options.circuits) < 0:
+        parser.error(f"numbers of tracks must be 0 or more, got {min(options.short, options.circuits)}")
     try:
         save_all("gen", generate, range(FIRST_SHORT, FIRST_SHORT + options.short))
         save_all("circ", generate_circuit, range(FIRST_CIRCUIT, FIRST_CIRCUIT + options.circuits))

@@ -56,6 +56,8 @@ def test_a_run_can_start_from_a_driver_of_the_package(hotlap, unevaluated, refus
     line = refused("train", "--start-model", "nowhere.zip")
     assert "driver 'nowhere.zip' is not known" in line
     assert "is of ppo. Leave one out" in refused("train", "--start-model", "generalist", "--algo", "sac")
+    line = refused("train", "--start-model", "generalist", "--recipe", "racer-sac")
+    assert "--start-model generalist, ppo: the recipe racer-sac is for sac" in line
     assert [path.name for path in Path().iterdir()] == ["tuned"]
 
 

@@ -104,9 +104,10 @@ def test_a_configuration_without_a_start_model_is_what_it_was():
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"policy": {"net_arch": [9]}}, "does not fit this run's settings"),
-        ({"racer": {"stack": 2}}, "does not fit this run's settings"),
-        ({"normalize": {"obs": False}}, "normalizes observations, and the other does not"),
+        ({"policy": {"net_arch": [9]}}, r"its policy.net_arch is \(8,\), this run's \(9,\)"),
+        ({"racer": {"stack": 2}}, "its racer.stack is 1, this run's 2"),
+        ({"normalize": {"obs": False}}, "its normalize.obs is True, this run's False"),
+        ({"algo": "a2c"}, "its algo is ppo, this run's a2c"),
         ({"start_weights": "0" * 64}, "its weights are not those that start_weights names"),
     ],
 )

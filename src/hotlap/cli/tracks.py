@@ -124,7 +124,7 @@ def generate_track(
     seed: Annotated[int, typer.Option(help="Seed; a seed gives the same track on every machine.")],
     track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
     circuit: Annotated[
-        bool, typer.Option("--circuit", help="As large as a real circuit: 1.5 to 6 km, a road of uneven width.")
+        bool, typer.Option("--circuit", help="As large as a real circuit: up to 7 km, a road of uneven width.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -65,7 +65,9 @@ def _refuse_other_algorithm(recipe: str, data: Mapping[str, Any], asked: Mapping
     """A recipe that names an algorithm is not for another one; a recipe that names none is for all."""
     algo, wanted = data.get("algo"), asked.get("algo")
     if algo and wanted and wanted != algo:
-        raise ConfigError(f"--algo {wanted!s:.40}: the recipe {recipe} is for {algo!s:.40}. Leave one of the two out.")
+        start = asked.get("start_model")
+        option = f"--algo {wanted!s:.40}" if start is None else f"--start-model {start!s:.80}, {wanted}"
+        raise ConfigError(f"{option}: the recipe {recipe} is for {algo!s:.40}. Leave one of the two out.")
 
 
 def _build(data: dict[str, Any], overrides: Mapping[str, Any], where: str) -> RunConfig:

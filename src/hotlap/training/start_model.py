@@ -12,6 +12,9 @@ from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.run_config import RunConfig
 from hotlap.training.state.learner_state import load_weights
 
+_SHAPE = ("net_arch", "activation", "critic_arch", "action_head")
+_REMEDY = "`hotlap train --start-model` takes the settings that fit from the model."
+
 
 def start_options(driver: str, asked: dict[str, Any]) -> dict[str, Any]:
     """What was asked for, with the settings that make a learner fit the model of a driver, run or file.
@@ -50,6 +53,7 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
     if not config.start_model:
         return
     model = read_model(find_driver_file(config.start_model, config.racer.track))
+    _refuse_other_settings(config, model.card)
     digest = tensors_digest(model.weights)
     if config.start_weights not in ("", digest):
         raise ConfigError(
@@ -59,7 +63,16 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
     try:
         load_weights(learner, model.weights, model.normalizer)
     except StateError as error:
-        raise ConfigError(
-            f"start_model {config.start_model}: does not fit this run's settings ({error}). `hotlap train "
-            "--start-model` takes the fitting ones from the model."
-        ) from None
+        raise ConfigError(f"start_model {config.start_model}: does not fit this run ({error}). {_REMEDY}") from None
+
+
+def _refuse_other_settings(config: RunConfig, card: ModelCard) -> None:
+    """Name the first setting in which a run differs from the model it starts from."""
+    options = {name: value for name, value in _options_of(card).items() if name not in ("policy", "env_args")}
+    options |= {f"policy.{name}": getattr(card.policy, name) for name in _SHAPE}
+    for name, its in options.items():
+        own: Any = config
+        for part in name.split("."):
+            own = getattr(own, part)
+        if its not in (None, own):
+            raise ConfigError(f"start_model {config.start_model}: its {name} is {its}, this run's {own}. {_REMEDY}")

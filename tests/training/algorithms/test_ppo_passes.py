@@ -9,7 +9,7 @@ from torch import nn
 from hotlap.training.algorithms import net_passes
 from hotlap.training.algorithms.mlp import ACTIVATIONS, Mlp
 from hotlap.training.algorithms.net_passes import compiled
-from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, Decisions, NextInputs, pass_policy, pass_value
+from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
 
 NUM_INPUTS, MAX_ROWS, NUM_AXES = 13, 300, 2
 CLIP_RANGE, ENT_COEF, VF_COEF = 0.2, 0.01, 0.5
@@ -49,7 +49,7 @@ class Case:
         self.log_std, self.log_std_gradient = torch.tensor([-0.3, 0.2]), torch.empty(NUM_AXES)
         self.losses = torch.zeros(NUM_LOSSES)
         self.gathered, table = torch.empty(3, NUM_INPUTS), torch.randn(50, NUM_INPUTS)
-        self.following = NextInputs(table, torch.tensor([3, 1, 44]), self.gathered)
+        self.following = BatchInputs(table, torch.tensor([3, 1, 44]), self.gathered)
 
     def pass_policy(self, function):
         own = self.net, self.observations, self.batch, self.log_std, self.log_std_gradient

@@ -11,7 +11,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
 from torch import Tensor, nn
 
 from hotlap.models.action_head import PedalAxisDistribution
-from hotlap.training.algorithms.net_passes import Net, activate_backward, backward, compiled, forward
+from hotlap.training.algorithms.net_passes import Net, activate_backward, backward, fastest, forward
 
 # By the kind of module, named as in a recipe.
 ACTIVATIONS: Mapping[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.ELU: "elu"}
@@ -78,10 +78,7 @@ class Mlp:
         deltas = [torch.empty_like(each) for each in hidden] if gradients else []
         ones = torch.ones(1, max_rows, device=device) if device.type == "cuda" else nothing
         self.net = Net(weights, biases, weight_gradients, bias_gradients, hidden, deltas, ones, activation)
-        # On a GPU the operations are captured in a graph, in which nothing is left to save.
-        self._forward, self._backward = forward, backward
-        if device.type == "cpu":
-            self._forward, self._backward = compiled(forward), compiled(backward)
+        self._forward, self._backward = fastest(forward, device), fastest(backward, device)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The network's outputs, (outputs, rows), for inputs (rows, inputs)."""

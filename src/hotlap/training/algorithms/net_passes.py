@@ -86,6 +86,11 @@ def activate_backward(gradient: Tensor, output: Tensor, activation: str) -> None
         torch.ops.aten.elu_backward(gradient, 1.0, 1.0, 1.0, True, output, grad_input=gradient)
 
 
+def fastest(function: _Function, device: torch.device) -> _Function:
+    """The function as a device runs it best: compiled on a CPU; as it is on a GPU, where it is captured in a graph."""
+    return compiled(function) if device.type == "cpu" else function
+
+
 @functools.cache
 def compiled(function: _Function) -> _Function:
     """The function compiled by TorchScript, with the same bits; as it is where that does not work (Python 3.14)."""

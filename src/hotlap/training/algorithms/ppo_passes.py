@@ -8,11 +8,12 @@ from torch import Tensor
 
 from hotlap.training.algorithms.net_passes import Net, backward, forward
 
-NUM_LOSSES = 5  # of a minibatch: policy, clip fraction, approximate KL, value, entropy
+# Of a minibatch: policy, clip fraction, approximate KL, value, entropy; by number, as TorchScript knows no constants.
+NUM_LOSSES = 5
 
 
 def half_log_tau() -> float:
-    """What each axis of a Gaussian's logarithm has beside its deviation; TorchScript knows no constants."""
+    """What the logarithm of a Gaussian's density has for each axis beside its deviation."""
     return 0.5 * math.log(2.0 * math.pi)
 
 
@@ -20,7 +21,7 @@ HALF_LOG_TAU = half_log_tau()
 
 
 class Decisions(NamedTuple):
-    """Those of a minibatch, in tensors of its own: a pass overwrites them."""
+    """The decisions of a minibatch, gathered from a rollout; a pass overwrites them."""
 
     rows: Tensor  # of the rollout, (n,)
     actions: Tensor  # (num_axes, n)
@@ -29,8 +30,8 @@ class Decisions(NamedTuple):
     returns: Tensor  # (n,)
 
 
-class NextInputs(NamedTuple):
-    """The observations of the next minibatch: which rows of which table, and where they are gathered."""
+class BatchInputs(NamedTuple):
+    """The observations of a minibatch: which rows of which table, and where they are gathered."""
 
     table: Tensor
     rows: Tensor
@@ -69,7 +70,7 @@ def pass_policy(
 
 
 def pass_value(
-    net: Net, observations: Tensor, returns: Tensor, vf_coef: float, losses: Tensor, following: NextInputs
+    net: Net, observations: Tensor, returns: Tensor, vf_coef: float, losses: Tensor, following: BatchInputs
 ) -> None:
     """Fill the gradients of the value function's network and the value's loss.
 

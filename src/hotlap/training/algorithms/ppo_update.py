@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.moments import Moments
-from hotlap.training.algorithms.net_passes import compiled
-from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, Decisions, NextInputs, pass_policy, pass_value
+from hotlap.training.algorithms.net_passes import fastest
+from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
 from hotlap.training.processes import ALONE, Processes
 
 _STD_FLOOR = 1e-8  # of the advantages, as in stable-baselines3
@@ -113,15 +113,13 @@ class PPOUpdate:
         """`rollout` and `batch_size` are this process's part; gradients and losses are means over all processes."""
         self._rollout, self._settings, self._adam, self._processes = rollout, settings, adam, processes
         self.batch_size = min(batch_size, len(rollout.returns))
-        has_threads = rollout.returns.device.type == "cpu" and max_threads > 1
+        device = rollout.returns.device
+        has_threads = device.type == "cpu" and max_threads > 1
         self._threads = ThreadChoice() if has_threads else NoThreads()
         num_axes = len(rollout.actions)
         self._policy_net = self._make_net(nets.policy, nets, num_axes).net
         self._value_net = self._make_net(nets.value, nets).net
-        # On a GPU an update is captured in a graph, in which nothing is left to save.
-        self._pass_policy, self._pass_value = pass_policy, pass_value
-        if rollout.returns.device.type == "cpu":
-            self._pass_policy, self._pass_value = compiled(pass_policy), compiled(pass_value)
+        self._pass_policy, self._pass_value = fastest(pass_policy, device), fastest(pass_value, device)
         self._log_std, self._log_std_gradient = adam.value(log_std)[:num_axes], adam.gradient(log_std)[:num_axes]
         # Of this minibatch and of the next, in turns.
         self._observations = rollout.observations.new_empty(2, self.batch_size, rollout.observations.shape[1])
@@ -173,9 +171,9 @@ class PPOUpdate:
         else:
             self._pass_value(*value)
 
-    def _inputs(self, index: int, rows: Tensor) -> NextInputs:
+    def _inputs(self, index: int, rows: Tensor) -> BatchInputs:
         """The observations of minibatch `index`, and where they are gathered."""
-        return NextInputs(self._rollout.observations, rows, self._observations[index % 2, : len(rows)])
+        return BatchInputs(self._rollout.observations, rows, self._observations[index % 2, : len(rows)])
 
     def _minibatches(self, orders: Iterable[Tensor]) -> list[Decisions]:
         """The minibatches of all epochs, gathered but for their observations."""
