@@ -20,6 +20,7 @@ StartName = Literal["line", "random", "anywhere"]
 MAX_COUNT = 2**31 - 1
 MAX_WEIGHT = 1e6
 MAX_LENGTH_M = 1e6
+MAX_MARGIN_M = 5.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class EpisodeRules:
     # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
     progress_length: float = 0.0  # m
     spun_share: float = 0.125  # of the cars that start anywhere
+    # The off-track penalty begins this far inside the edge of the road. Which laps are clean does not depend on it.
+    edge_margin: float = 0.0  # m
 
     def __post_init__(self) -> None:
         for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
@@ -66,6 +69,8 @@ class EpisodeRules:
             raise ConfigError(f"progressLength must be from 0 to {MAX_LENGTH_M:g} m, got {self.progress_length:g}.")
         if not 0.0 <= self.spun_share <= 1.0:
             raise ConfigError(f"spunShare must be from 0 to 1, got {self.spun_share:g}.")
+        if not 0.0 <= self.edge_margin <= MAX_MARGIN_M:
+            raise ConfigError(f"edgeMargin must be from 0 to {MAX_MARGIN_M:g} m, got {self.edge_margin:g}.")
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class RacerSettings:
         record["stillness_penalty"] = self.weights.stillness_penalty
         record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
         record["progress_length_m"] = self.episode.progress_length
+        record["edge_margin_m"] = self.episode.edge_margin
         record["spun_share"] = self.episode.spun_share
         record["max_ticks"] = self.episode.max_steps
         record["stillness_ticks"] = self.episode.stillness_timeout_ticks

@@ -144,13 +144,13 @@ def begin_episode(me, tracks, nodes, rules):
 
 
 @kernel
-def is_off_road(me, track, nodes):
-    """Whether the car's centre is past the road's edge."""
+def road_room(me, track, nodes):
+    """Metres from the car's centre to the road's edge on its side; negative off the road."""
     here = nodes[U(track.first_node + me.node)]
     there = nodes[U(track.first_node + node_after(track, me.node))]
     if me.lateral_m > ZERO:
-        return me.lateral_m > mix(here.road_left_m, there.road_left_m, me.share)
-    return -me.lateral_m > mix(here.road_right_m, there.road_right_m, me.share)
+        return mix(here.road_left_m, there.road_left_m, me.share) - me.lateral_m
+    return mix(here.road_right_m, there.road_right_m, me.share) + me.lateral_m
 
 
 @kernel
@@ -203,7 +203,7 @@ def meet_wall(me, track, nodes, portals, car):
 def move(me, track, nodes, steer, throttle, brake, car):
     """Drive one tick on the surface under the car and locate it; returns the metres gained along the lap."""
     grip, resistance_mps2 = ONE, car.rolling_mps2
-    if is_off_road(me, track, nodes):
+    if road_room(me, track, nodes) < ZERO:
         grip, resistance_mps2 = car.runoff_grip, car.rolling_mps2 + car.runoff_drag_mps2
     pose = (me.x_m, me.y_m, me.yaw_rad)
     body = (me.forward_mps, me.left_mps, me.yaw_radps, me.steer, me.throttle, me.brake, me.shift_n)
@@ -232,9 +232,9 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     moved_m = move(me, track, nodes, action[0], action[1], action[2], car)
     me.arc_m = arc_length(track, me.node, me.share)
     touches_wall = meet_wall(me, track, nodes, portals, car)
-    off_road = is_off_road(me, track, nodes)
+    room_m = road_room(me, track, nodes)
     me.tick += 1
-    if touches_wall or off_road:
+    if touches_wall or room_m < ZERO:
         me.lap_spoiled = 1
     lap_time_s, lap_clean = count_gates(me, from_arc_m, me.arc_m, moved_m, track.length_m, rules.num_gates)
 
@@ -242,7 +242,9 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
     length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
-    terms = reward_terms(rules, moved_m / length_m, speed_mps / car.top_speed_mps, is_still, touches_wall, off_road)
+    is_past_margin = room_m < rules.edge_margin_m
+    speed_share = speed_mps / car.top_speed_mps
+    terms = reward_terms(rules, moved_m / length_m, speed_share, is_still, touches_wall, is_past_margin)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
