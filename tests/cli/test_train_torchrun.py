@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,28 @@ def test_a_killed_process_ends_the_run_with_one_line_and_a_checkpoint(tmp_path, 
     assert (run / found[2]).is_file()
     assert found[2] != "checkpoint_1000.zip"  # the state before the rollout in which it was killed
     resume(run)
+    assert_same_run(whole, run, CONFIG)
+
+
+STUCK = Path(__file__).with_name("stuck_training.py")
+
+
+@pytest.mark.parametrize("dying_rank", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_a_process_that_waits_for_ever_for_a_dead_one_ends_with_one_line(tmp_path, recipe, whole, dying_rank):
+    run = tmp_path / "run"
+    ends = run_pair([STUCK, "train", "--recipe", recipe, "--run-name", run, "-q", dying_rank])
+    assert [end[0] for end in ends] == ([-signal.SIGKILL, 2] if dying_rank == 0 else [2, -signal.SIGKILL]), ends
+    [line] = error_lines(ends)
+    assert re.search(r"another process of this run has ended, so training stopped at step \d+. checkpoint_\d+", line)
+    assert line.endswith(f"is intact: torchrun --nproc-per-node 2 -m hotlap resume {run}.")
+    resume(run)
+    assert_same_run(whole, run, CONFIG)
+
+
+@pytest.mark.slow
+def test_a_watched_run_ends_as_any_other(tmp_path, recipe, whole):
+    run = tmp_path / "run"
+    assert run_pair([STUCK, "train", "--recipe", recipe, "--run-name", run, "-q", "none"]) == [(0, "", "")] * 2
     assert_same_run(whole, run, CONFIG)
 
 

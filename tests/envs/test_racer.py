@@ -157,7 +157,6 @@ def test_progress_may_be_counted_in_metres():
     assert other["progress"] == pytest.approx(one["progress"] * laps.fleet.tracks[0].nodes.length_m / 500.0, rel=1e-5)
 
 
-
 def test_the_off_track_penalty_may_begin_inside_the_edge():
     margin_m, scale_m, first = 4.0, 20.0, 14
     env = hotlap.RacerEnv(observation="road", config={"episode": {"edgeMargin": margin_m}})

@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from hotlap.cli import exit_codes
-from hotlap.errors import DivergedError, HotlapError
+from hotlap.errors import DivergedError, HotlapError, ProcessLostError
 
 if TYPE_CHECKING:
     from hotlap.training.processes import Processes
@@ -34,12 +35,27 @@ def joined_processes() -> Iterator["Processes"]:
     if processes.is_alone:
         yield processes
         return
+
+    def report(error: HotlapError) -> int:
+        """Print the error if this process is the one to do so; returns the exit code."""
+        if processes.may_report(error):
+            typer.echo("hotlap: " + " ".join(str(error).split()), err=True)
+        return exit_codes.BELOW_ASKED if isinstance(error, DivergedError) else exit_codes.COULD_NOT_RUN
+
+    processes.on_stuck = lambda error: _exit_at_once(report(error))
     try:
         yield processes
     except HotlapError as error:
-        if processes.may_report(error):
-            typer.echo("hotlap: " + " ".join(str(error).split()), err=True)
-        is_diverged = isinstance(error, DivergedError)
-        raise typer.Exit(exit_codes.BELOW_ASKED if is_diverged else exit_codes.COULD_NOT_RUN) from None
+        code = report(error)
+        if isinstance(error, ProcessLostError) and processes.uses_gpu:
+            _exit_at_once(code)
+        raise typer.Exit(code) from None
     finally:
         processes.leave()
+
+
+def _exit_at_once(code: int) -> NoReturn:
+    """End without Python's clean-up, which would wait for a GPU that waits for a process that is gone."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -55,6 +55,13 @@ def _drive(actions, ribbons, cars, rules, batch, bad_car, autoreset, repeat):
 
 
 @kernel
+def split_thread(thread, threads_per_car):
+    """The car of a thread, and the thread's number within the car. In 32 bits: a GPU has no 64-bit division."""
+    thread, threads_per_car = np.uint32(thread), np.uint32(threads_per_car)
+    return np.uint32(thread // threads_per_car), np.int32(thread % threads_per_car)
+
+
+@kernel
 def look(i, ray, ribbons, batch):
     """Fill the observation of one ray of car i."""
     me = batch.states[i]
@@ -63,8 +70,7 @@ def look(i, ray, ribbons, batch):
 
 
 def _look(ribbons, batch):
-    thread = cuda.grid(1)
-    i, ray = thread // NUM_RAYS, thread % NUM_RAYS
+    i, ray = split_thread(cuda.grid(1), NUM_RAYS)
     if i < batch.states.shape[0]:
         look(i, ray, ribbons, batch)
 
@@ -80,8 +86,7 @@ def view(i, point, ribbons, batch):
 
 
 def _view(ribbons, batch):
-    thread = cuda.grid(1)
-    i, point = thread // NUM_POINTS, thread % NUM_POINTS
+    i, point = split_thread(cuda.grid(1), NUM_POINTS)
     if i < batch.states.shape[0]:
         view(i, point, ribbons, batch)
 

@@ -14,6 +14,7 @@ from hotlap.sim.ribbon import FAR_SPAN, NEAR_SPAN
 
 F = np.float32
 U = np.uintp  # unsigned indices: numba skips its check for negative ones, a tenth of a step
+N = np.int32  # portal numbers: a GPU adds and compares 64 bits in two instructions each
 ZERO = F(0.0)
 
 NUM_RAYS = 9
@@ -66,19 +67,19 @@ def is_out_of_range(portals, k, ox, oy, dx, dy):
 @kernel
 def wrap_portal(track, k):
     """Portal index `k` brought back into the loop, for indices at most one lap off."""
-    at = k - track.first_portal
+    at = N(k - track.first_portal)
     if at >= track.num_nodes:
-        return k - track.num_nodes
-    return k + track.num_nodes if at < 0 else k
+        return N(k - track.num_nodes)
+    return N(k + track.num_nodes) if at < 0 else k
 
 
 @kernel
 def cast(track, portals, node, ox, oy, dx, dy):
     """Distance (m, at most 200) to the wall from a point in quad `node` along the unit vector (dx, dy)."""
-    here = track.first_portal + node
-    left, right = room_beside(portals, here + 1, ox, oy, dx, dy)
+    here = N(track.first_portal + node)
+    left, right = room_beside(portals, N(here + 1), ox, oy, dx, dy)
     if left > ZERO and right > ZERO:
-        here, way = here + 1, 1
+        here, way = N(here + 1), N(1)
         ex, ey = dx, dy
     else:
         back_left, back_right = room_beside(portals, here, ox, oy, dx, dy)
@@ -90,46 +91,48 @@ def cast(track, portals, node, ox, oy, dx, dy):
                 on_left = dx * (across.left_x - across.right_x) + dy * (across.left_y - across.right_y) > ZERO
             return hit_distance(ox, oy, dx, dy, portals[U(here)], portals[U(here + 1)], on_left)
         # For a backward ray the line is reversed: the tests are the same, and portals count down.
-        way = -1
+        way = N(-1)
         ex, ey = -dx, -dy
         left, right = -back_left, -back_right
 
     clear = min(left, right)
-    leap, jump = way * FAR_SPAN, way * NEAR_SPAN
+    leap, jump = N(way * FAR_SPAN), N(way * NEAR_SPAN)
     # Long jumps in a loop of their own: on a GPU the 32 rays of a warp then leave it together.
     for _ in range(MAX_TESTS):
         here = wrap_portal(track, here)
         for _ in range(MAX_TESTS):
-            left, right = room_beside(portals, here + leap, ox, oy, ex, ey)
+            ahead = N(here + leap)
+            left, right = room_beside(portals, ahead, ox, oy, ex, ey)
             clear_next = min(left, right)
-            if min(clear, clear_next) <= portals[U(min(here, here + leap))].far_stray_m:
+            if min(clear, clear_next) <= portals[U(min(here, ahead))].far_stray_m:
                 break
-            if is_out_of_range(portals, here + leap, ox, oy, dx, dy):
+            if is_out_of_range(portals, ahead, ox, oy, dx, dy):
                 return RAY_RANGE_M
             clear = clear_next
-            here = wrap_portal(track, here + leap)
+            here = wrap_portal(track, ahead)
 
         # Four jumps and then four quads, each group without a branch: a misprediction costs more than counting.
-        passed = 0
+        passed = N(0)
         still = True
         for k in range(FAR_SPAN // NEAR_SPAN):
-            from_k = here + k * jump
-            left, right = room_beside(portals, from_k + jump, ox, oy, ex, ey)
+            from_k = N(here + k * jump)
+            ahead = N(from_k + jump)
+            left, right = room_beside(portals, ahead, ox, oy, ex, ey)
             clear_next = min(left, right)
-            still &= min(clear, clear_next) > portals[U(min(from_k, from_k + jump))].near_stray_m
-            passed += still
+            still &= min(clear, clear_next) > portals[U(min(from_k, ahead))].near_stray_m
+            passed = N(passed + still)
             clear = clear_next
-        here = wrap_portal(track, here + passed * jump)
+        here = wrap_portal(track, N(here + passed * jump))
 
-        passed = 0
+        passed = N(0)
         still = True
         on_left = False
         for k in range(NEAR_SPAN):
-            left, right = room_beside(portals, here + (k + 1) * way, ox, oy, ex, ey)
+            left, right = room_beside(portals, N(here + (k + 1) * way), ox, oy, ex, ey)
             on_left = left <= ZERO if still else on_left
             still &= min(left, right) > ZERO
-            passed += still
-        here += passed * way
+            passed = N(passed + still)
+        here = N(here + passed * way)
         if passed < NEAR_SPAN:
             return hit_distance(ox, oy, dx, dy, portals[U(here)], portals[U(here + way)], on_left)
         clear = min(left, right)

@@ -16,6 +16,7 @@ from hotlap.sim.maths import mix
 
 F = np.float32
 U = np.uintp  # unsigned indices: numba need not look for negative ones
+N = np.int32  # node numbers: a GPU adds and compares 64 bits in two instructions each
 ZERO, ONE = F(0.0), F(1.0)
 
 # A car moves at most a few nodes in a tick; the bound keeps the search finite for any input.
@@ -162,7 +163,8 @@ def _stray(x: NDArray[np.float32], y: NDArray[np.float32], span: int) -> NDArray
 @kernel
 def node_after(track, node):
     """Index of the next node of the loop; nodes count from the track's first."""
-    return node + 1 if node + 1 < track.num_nodes else 0
+    following = N(node + 1)
+    return following if following < track.num_nodes else N(0)
 
 
 @kernel
@@ -189,7 +191,7 @@ def locate(track, nodes, node, x, y):
             beyond = ahead_of(nodes, first + following, x, y)
         elif behind < ZERO:
             following, beyond = node, behind
-            node = node - 1 if node > 0 else track.num_nodes - 1
+            node = N(node - 1) if node > 0 else N(track.num_nodes - 1)
             behind = ahead_of(nodes, first + node, x, y)
         else:
             break

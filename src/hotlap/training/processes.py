@@ -18,6 +18,7 @@ import msgspec
 
 from hotlap.errors import ConfigError, ProcessLostError, TrainingError, one_line
 from hotlap.training.peer_exchange import PeerExchange
+from hotlap.training.process_watch import ProcessWatch
 
 if TYPE_CHECKING:  # slow to import, and commands that find nothing to do need only `ALONE`
     from torch import Tensor
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 REPORT_WAIT = timedelta(seconds=10.0)  # for another process to say why the run ended
 ASK_WAIT_S = 5.0  # for the other processes to come to the same end
+NOTICE_WAIT_S = 5.0  # for a process to notice by itself that another is gone, before it counts as stuck
 _REPORT_KEY = "hotlap/report"
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
@@ -70,7 +72,12 @@ class Processes:
         self._store, self._peers = store, peers
         self._finish_pending: Callable[[], None] = _nothing
         self._gpu_group: Any = None
+        self._watch: ProcessWatch | None = None
         self._ends_by_error = False
+        # What to raise when another process is gone, and what to do where this one waits for a GPU that will never
+        # answer; called in another thread, and it should end the process.
+        self.explain_loss: Callable[[str], ProcessLostError] = ProcessLostError
+        self.on_stuck: Callable[[ProcessLostError], object] | None = None
 
     @property
     def is_alone(self) -> bool:
@@ -103,6 +110,21 @@ class Processes:
             import torch.distributed as dist
 
             self._gpu_group = dist.new_group(backend="nccl")
+            self.watch()
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether the processes exchange tensors on GPUs; one of them that waits for a lost one cannot end in order."""
+        return self._gpu_group is not None
+
+    def watch(self) -> None:
+        """Watch in a thread for the others to be gone; see `on_stuck`."""
+        self._watch = ProcessWatch(self._store, self.rank, self.size, self._end_if_stuck)
+
+    def _end_if_stuck(self) -> None:
+        time.sleep(NOTICE_WAIT_S)
+        if not self._ends_by_error and self.on_stuck is not None:
+            self.on_stuck(self.explain_loss("another process of this run has ended"))
 
     # --- tensors ---
 
@@ -213,6 +235,8 @@ class Processes:
         if not self.is_alone:
             import torch.distributed as dist
 
+            if self._watch is not None:
+                self._watch.stop()
             if self._peers is not None:
                 self._peers.close()
             with suppress(RuntimeError):

@@ -161,6 +161,7 @@ class _Session:
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""
         learner = self._learner
+        self._trainer.processes.explain_loss = self._lost
         try:
             self._writer.open(self._envs.env, self._checkpoint)
             learner.logger.output_formats.extend(self._writer.log_outputs)
@@ -181,6 +182,7 @@ class _Session:
             self._refuse_not_finite_weights()
             raise
         finally:
+            learner.release_graphs()
             self._writer.close()
         checkpointing = self.checkpointing
         if checkpointing.is_stopped:

@@ -265,6 +265,17 @@ def test_with_graphs_two_runs_give_the_same_bits():
     assert (first != weights(build(GraphedPPO))).any()
 
 
+def test_graphs_that_were_released_are_captured_again_and_change_nothing():
+    found = []
+    for is_released in (False, True):
+        learner = build(GraphedPPO).learn(2 * 32 * 6)
+        if is_released:
+            learner.release_graphs()
+        found.append(weights(learner.learn(2 * 32 * 6, reset_num_timesteps=False)))
+        assert learner._graphs is not None
+    np.testing.assert_array_equal(*found)
+
+
 # --- what is left to the library ---
 
 

@@ -44,6 +44,9 @@ class Learner(BaseAlgorithm):
         """Whether a rollout cannot be stopped halfway; then a stop waits for its end."""
         return False
 
+    def release_graphs(self) -> None:
+        """Drop what must be gone before processes that exchange tensors on GPUs can part."""
+
     def store_state(self) -> None:
         """Bring what the learner and its environments keep in main memory up to date, before it is saved or read."""
 

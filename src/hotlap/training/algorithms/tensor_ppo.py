@@ -143,7 +143,7 @@ class TensorPPO(HotlapPPO):
     def _prepare(self, nets: ActorCritic, num_steps: int) -> _Parts:
         """The parts, with the state that the learner and its environments have now."""
         parts = self._parts
-        if parts is None or parts.rollout.num_steps != num_steps:
+        if parts is None or parts.rollout.num_steps != num_steps or self.uses_graphs != (self._graphs is not None):
             self.store_state()
             parts = self._parts = self._make_parts(nets, num_steps)
             self._loaded_obs = None
@@ -169,6 +169,10 @@ class TensorPPO(HotlapPPO):
         parts.normalizer.store()
         self._last_obs = self._loaded_obs = parts.rollout.obs.cpu().numpy().copy()
         self._last_episode_starts = parts.rollout.ended[-1].cpu().numpy().copy()
+
+    def release_graphs(self) -> None:
+        """Drop the CUDA graphs; they are captured again when they are needed."""
+        self._graphs = None
 
     def _capture(self, parts: _Parts) -> _Graphs:
         """Capture a rollout and an update. Warming up changes everything; the caller loads it again."""
