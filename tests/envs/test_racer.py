@@ -22,6 +22,7 @@ from envs.racer_drives import (
     rollout,
 )
 from hotlap.drivers.casual import CasualDriver
+from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.errors import ActionError
 from hotlap.tracks.golden_traces import scripted_actions
 
@@ -175,6 +176,36 @@ def test_the_off_track_penalty_may_begin_inside_the_edge():
             assert info["lapClean"], "a lap inside the road is clean, whatever the margin"
     assert 100 < sum(wanted) < 2800
     assert [penalty < 0.0 for penalty in penalties] == wanted
+
+
+def test_a_slow_car_beside_the_road_pays_nothing():
+    """Spun cars, standing on or beside the road, that only accelerate."""
+    thresholds, seen = (0.0, 6.0), {}
+    for threshold in thresholds:
+        config = {"episode": {"penaltyMinSpeed": threshold, "start": "anywhere", "spunShare": 1.0}}
+        envs = RacerVectorEnv(64, "track-01", config)
+        envs.reset(seed=3)
+        ticks = [envs.step(np.tile(np.float32([0.0, 0.6, 0.0]), (64, 1)))[4] for _ in range(150)]
+        seen[threshold] = {
+            name: np.stack([info[name] for info in ticks]) for name in ("offTrack", "wall", "rawSpeed", "wallContact")
+        }
+    always, fast_only = (seen[threshold] for threshold in thresholds)
+    np.testing.assert_array_equal(always["rawSpeed"], fast_only["rawSpeed"])
+    is_fast = always["rawSpeed"] >= 6.0
+    for name in ("offTrack", "wall"):
+        assert (always[name][~is_fast] < 0.0).any()
+        np.testing.assert_array_equal(fast_only[name], np.where(is_fast, always[name], 0.0))
+    np.testing.assert_array_equal(always["wallContact"], fast_only["wallContact"])
+
+
+@pytest.mark.parametrize(("pedals", "with_brake", "with_throttle"), [(0.0, -0.25, -0.25), (1.0, -0.5, -0.25 * 0.95)])
+def test_the_pedals_of_a_standing_car_may_change_its_penalty(pedals, with_brake, with_throttle):
+    env = hotlap.RacerEnv(config={"episode": {"stillnessPedals": pedals}, "weights": {"stillnessPenalty": -0.25}})
+    env.reset(seed=0)
+    for action, wanted in (((0, 0, 0), -0.25), ((0, 0, 1), with_brake), ((0, 0.05, 0), with_throttle)):
+        for _ in range(30):  # half a second, in which the pedals follow
+            *_, info = env.step(np.array(action, np.float32))
+        assert info["stillness"] == pytest.approx(wanted, rel=1e-2)
 
 
 # --- laps and episodes ---

@@ -74,6 +74,8 @@ def test_every_key_refuses_invalid_values(part, key, value):
         ({"episode": {"numGates": 101}}, "numGates must be from 3"),
         ({"episode": {"start": "pit"}}, "start must be one of 'line', 'random'"),
         ({"weights": {"stillnessSpeedThreshold": -1.0}}, "stillnessSpeedThreshold must be zero or more"),
+        ({"episode": {"stillnessPedals": 1.5}}, "stillnessPedals must be from 0 to 1, got 1.5"),
+        ({"episode": {"penaltyMinSpeed": 101.0}}, "penaltyMinSpeed must be from 0 to 100 m/s, got 101"),
         ({"episode": {"progressLength": -1.0}}, "progressLength must be from 0 to"),
         ({"episode": {"spunShare": 1.5}}, "spunShare must be from 0 to 1, got 1.5"),
         ({"episode": {"edgeMargin": -0.1}}, "edgeMargin must be from 0 to 5 m, got -0.1"),
@@ -87,10 +89,10 @@ def test_the_error_names_the_key(data, words):
 
 def test_the_record_of_the_simulator_has_every_value():
     weights = RewardWeights(1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5)
-    record = RacerSettings(weights, EpisodeRules(11, 12, "random", 13, 14.5, 0.75, 0.25)).rules()
+    record = RacerSettings(weights, EpisodeRules(11, 12, "random", 13, 14.5, 0.75, 0.25, 8.5, 0.625)).rules()
     assert record.shape == (1,)
     assert [float(value) for value in record[0].item()] == [
-        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 0.25, 0.75, 11, 12, 13, START_RANDOM
+        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 0.625, 8.5, 14.5, 0.25, 0.75, 11, 12, 13, START_RANDOM
     ]  # fmt: skip
     assert record.dtype["progress"] == np.float32
 

@@ -155,9 +155,9 @@ def crossing_shares(gate_m, from_m, to_m, moved_m, length_m, shares):
 
 
 @entry_point()
-def terms_of(rules, moved_share, speed_share, is_still, touches_wall, is_past_margin, terms):
+def terms_of(rules, moved_share, speed_share, still_share, pays_for_wall, pays_for_edge, terms):
     """Fill the six reward terms of one tick."""
-    out = reward_terms(rules[0], moved_share, speed_share, is_still, touches_wall, is_past_margin)
+    out = reward_terms(rules[0], moved_share, speed_share, still_share, pays_for_wall, pays_for_edge)
     terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = out
 
 

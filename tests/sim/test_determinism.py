@@ -106,8 +106,8 @@ def test_a_restored_snapshot_continues_bit_identically(tick_of_snapshot):
 
 # --- nothing that differs between machines ---
 
-# What a kernel may call by name or as an attribute, besides other kernels and the float32 and uint64 constructors.
-PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U"}
+# What a kernel may call by name or as an attribute, besides other kernels and the constructors of float32, uint64 and int32.
+PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U", "N"}
 DECORATORS = {"kernel", "rare_kernel", "entry_point"}
 # Uses float64 outside the tick, with IEEE operations only.
 FLOAT64_ON_PURPOSE = {"speed_profile.py"}

@@ -10,9 +10,9 @@ PENALTIES = {"wall": -0.25, "off_track": -0.125, "backward": -0.0625, "stillness
 WEIGHTS = {"progress": 2.0, "speed_bonus": 0.5} | {f"{name}_penalty": value for name, value in PENALTIES.items()}
 
 
-def terms(moved=0.0, speed=0.0, is_still=False, touches_wall=False, is_past_margin=False) -> dict[str, float]:
+def terms(moved=0.0, speed=0.0, still_share=0.0, pays_for_wall=False, pays_for_edge=False) -> dict[str, float]:
     out = np.zeros(6, F)
-    terms_of(make_rules(**WEIGHTS), F(moved), F(speed), is_still, touches_wall, is_past_margin, out)
+    terms_of(make_rules(**WEIGHTS), F(moved), F(speed), F(still_share), pays_for_wall, pays_for_edge, out)
     return dict(zip(TERMS, out.tolist(), strict=True))
 
 
@@ -23,11 +23,12 @@ def terms(moved=0.0, speed=0.0, is_still=False, touches_wall=False, is_past_marg
         ({"moved": 0.5}, {"progress": 1.0}),
         ({"moved": -0.25}, {"progress": -0.5, "backward": -0.0625}),
         ({"speed": 0.75}, {"speed": 0.375}),
-        ({"touches_wall": True}, {"wall": -0.25}),
-        ({"is_past_margin": True}, {"offTrack": -0.125}),
-        ({"is_still": True}, {"stillness": -0.03125}),
+        ({"pays_for_wall": True}, {"wall": -0.25}),
+        ({"pays_for_edge": True}, {"offTrack": -0.125}),
+        ({"still_share": 1.0}, {"stillness": -0.03125}),
+        ({"still_share": 0.5}, {"stillness": -0.015625}),
         (
-            {"moved": 0.5, "speed": 1.0, "is_still": True, "touches_wall": True, "is_past_margin": True},
+            {"moved": 0.5, "speed": 1.0, "still_share": 1.0, "pays_for_wall": True, "pays_for_edge": True},
             {"progress": 1.0, "speed": 0.5, "wall": -0.25, "offTrack": -0.125, "stillness": -0.03125},
         ),
     ],

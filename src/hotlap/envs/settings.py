@@ -21,6 +21,7 @@ MAX_COUNT = 2**31 - 1
 MAX_WEIGHT = 1e6
 MAX_LENGTH_M = 1e6
 MAX_MARGIN_M = 5.0
+MAX_SPEED_MPS = 100.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class EpisodeRules:
     spun_share: float = 0.125  # of the cars that start anywhere
     # The off-track penalty begins this far inside the edge of the road. Which laps are clean does not depend on it.
     edge_margin: float = 0.0  # m
+    # Slower cars pay neither for walls nor for leaving the road: a car that has spun must get going again.
+    penalty_min_speed: float = 0.0  # m/s
+    # The stillness penalty is multiplied by 1 + this * (brake - throttle): a standing car learns which pedal to use,
+    # although the brake alone changes nothing.
+    stillness_pedals: float = 0.0
 
     def __post_init__(self) -> None:
         for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
@@ -65,12 +71,15 @@ class EpisodeRules:
                 raise ConfigError(f"{key} must be from 1 to {MAX_COUNT}, got {value}.")
         if not 3 <= self.num_gates <= 100:
             raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
-        if not 0.0 <= self.progress_length <= MAX_LENGTH_M:
-            raise ConfigError(f"progressLength must be from 0 to {MAX_LENGTH_M:g} m, got {self.progress_length:g}.")
-        if not 0.0 <= self.spun_share <= 1.0:
-            raise ConfigError(f"spunShare must be from 0 to 1, got {self.spun_share:g}.")
-        if not 0.0 <= self.edge_margin <= MAX_MARGIN_M:
-            raise ConfigError(f"edgeMargin must be from 0 to {MAX_MARGIN_M:g} m, got {self.edge_margin:g}.")
+        for key, value, high, unit in (
+            ("progressLength", self.progress_length, MAX_LENGTH_M, " m"),
+            ("spunShare", self.spun_share, 1.0, ""),
+            ("edgeMargin", self.edge_margin, MAX_MARGIN_M, " m"),
+            ("penaltyMinSpeed", self.penalty_min_speed, MAX_SPEED_MPS, " m/s"),
+            ("stillnessPedals", self.stillness_pedals, 1.0, ""),
+        ):
+            if not 0.0 <= value <= high:
+                raise ConfigError(f"{key} must be from 0 to {high:g}{unit}, got {value:g}.")
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,8 @@ class RacerSettings:
         record["stillness_penalty"] = self.weights.stillness_penalty
         record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
         record["progress_length_m"] = self.episode.progress_length
+        record["stillness_pedals"] = self.episode.stillness_pedals
+        record["penalty_speed_mps"] = self.episode.penalty_min_speed
         record["edge_margin_m"] = self.episode.edge_margin
         record["spun_share"] = self.episode.spun_share
         record["max_ticks"] = self.episode.max_steps

@@ -18,6 +18,8 @@ RULES_DTYPE = np.dtype(
         ("backward_penalty", np.float32),
         ("stillness_penalty", np.float32),
         ("stillness_speed_mps", np.float32),
+        ("stillness_pedals", np.float32),  # how much the pedals of a standing car change its penalty
+        ("penalty_speed_mps", np.float32),  # walls and edges cost slower cars nothing
         ("progress_length_m", np.float32),  # what the distance of a tick is divided by; zero: the lap's length
         ("edge_margin_m", np.float32),  # the off-track penalty begins this far inside the edge of the road
         ("spun_share", np.float32),  # of the starts anywhere
@@ -31,17 +33,17 @@ RULES_DTYPE = np.dtype(
 
 
 @kernel
-def reward_terms(rules, moved_share, speed_share, is_still, touches_wall, is_past_margin):
+def reward_terms(rules, moved_share, speed_share, still_share, pays_for_wall, pays_for_edge):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
     `moved_share` is the tick's distance over the lap's length, or over the one that the rules name; `speed_share` is
-    the speed over the top speed; past the margin the car is off the road, or closer to its edge than the rules allow.
+    the speed over the top speed; `still_share` is zero for a car that moves.
     """
     return (
         rules.progress * moved_share,
         rules.speed_bonus * speed_share,
-        rules.wall_penalty if touches_wall else ZERO,
-        rules.off_track_penalty if is_past_margin else ZERO,
+        rules.wall_penalty if pays_for_wall else ZERO,
+        rules.off_track_penalty if pays_for_edge else ZERO,
         rules.backward_penalty if moved_share < ZERO else ZERO,
-        rules.stillness_penalty if is_still else ZERO,
+        rules.stillness_penalty * still_share if still_share > ZERO else ZERO,
     )

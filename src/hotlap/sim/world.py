@@ -242,9 +242,11 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
     length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
-    is_past_margin = room_m < rules.edge_margin_m
+    still_share = ONE + rules.stillness_pedals * (me.brake - me.throttle) if is_still else ZERO
+    is_fast = speed_mps >= rules.penalty_speed_mps
+    pays_for_edge = is_fast and room_m < rules.edge_margin_m
     speed_share = speed_mps / car.top_speed_mps
-    terms = reward_terms(rules, moved_m / length_m, speed_share, is_still, touches_wall, is_past_margin)
+    terms = reward_terms(rules, moved_m / length_m, speed_share, still_share, is_fast and touches_wall, pays_for_edge)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
