@@ -71,15 +71,15 @@ class EpisodeRules:
                 raise ConfigError(f"{key} must be from 1 to {MAX_COUNT}, got {value}.")
         if not 3 <= self.num_gates <= 100:
             raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
-        for key, value, high, unit in (
+        for key, amount, high, unit in (
             ("progressLength", self.progress_length, MAX_LENGTH_M, " m"),
             ("spunShare", self.spun_share, 1.0, ""),
             ("edgeMargin", self.edge_margin, MAX_MARGIN_M, " m"),
             ("penaltyMinSpeed", self.penalty_min_speed, MAX_SPEED_MPS, " m/s"),
             ("stillnessPedals", self.stillness_pedals, 1.0, ""),
         ):
-            if not 0.0 <= value <= high:
-                raise ConfigError(f"{key} must be from 0 to {high:g}{unit}, got {value:g}.")
+            if not 0.0 <= amount <= high:
+                raise ConfigError(f"{key} must be from 0 to {high:g}{unit}, got {amount:g}.")
 
 
 @dataclass(frozen=True)
