@@ -42,20 +42,20 @@ def joined_processes() -> Iterator["Processes"]:
             typer.echo("hotlap: " + " ".join(str(error).split()), err=True)
         return exit_codes.BELOW_ASKED if isinstance(error, DivergedError) else exit_codes.COULD_NOT_RUN
 
-    processes.on_stuck = lambda error: _exit_at_once(report(error))
+    def end_at_once(error: HotlapError) -> NoReturn:
+        """End without Python's clean-up, which would wait for a GPU that waits for a process that is gone."""
+        code = report(error)
+        processes.let_others_ask()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    processes.on_stuck = end_at_once
     try:
         yield processes
     except HotlapError as error:
-        code = report(error)
         if isinstance(error, ProcessLostError) and processes.uses_gpu:
-            _exit_at_once(code)
-        raise typer.Exit(code) from None
+            end_at_once(error)
+        raise typer.Exit(report(error)) from None
     finally:
         processes.leave()
-
-
-def _exit_at_once(code: int) -> NoReturn:
-    """End without Python's clean-up, which would wait for a GPU that waits for a process that is gone."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

@@ -239,17 +239,18 @@ class Processes:
                 self._watch.stop()
             if self._peers is not None:
                 self._peers.close()
+            self.let_others_ask()
             with suppress(RuntimeError):
-                self._let_others_ask()
                 dist.destroy_process_group()
 
-    def _let_others_ask(self) -> None:
-        """Wait for the others to ask whether they may report, too: the store ends with the leader."""
+    def let_others_ask(self) -> None:
+        """After an error, wait for the others to ask whether they may report, too: the store ends with the leader."""
         until_s = time.monotonic() + ASK_WAIT_S
-        while self.is_leader and self._ends_by_error and time.monotonic() < until_s:
-            if self._store.add(_REPORT_KEY, 0) >= self.size:
-                break
-            time.sleep(0.05)
+        with suppress(RuntimeError):
+            while self.is_leader and self._ends_by_error and time.monotonic() < until_s:
+                if self._store.add(_REPORT_KEY, 0) >= self.size:
+                    break
+                time.sleep(0.05)
 
 
 def _nothing() -> None:
