@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         models = [read_model(path) for path in options.models]
         for model in models[1:]:
-            if model.card.config_digest != models[0].card.config_digest:
+            if not model.card.config_digest or model.card.config_digest != models[0].card.config_digest:
                 raise ConfigError(
                     f"{model.path}: is of another training than {models[0].path}. Give models of one run."
                 )

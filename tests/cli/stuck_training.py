@@ -13,7 +13,7 @@ from hotlap.training import process_watch, processes
 from hotlap.training.algorithms.rollout_events import RolloutEvents
 from hotlap.training.trainer import Trainer
 
-process_watch.SILENT_S, processes.NOTICE_WAIT_S = 3.0, 0.5
+process_watch.SILENT_S, process_watch.NOTICE_S = 8.0, 0.5
 
 LAST_ROLLOUT = 20
 dying_rank = sys.argv.pop()
@@ -32,7 +32,14 @@ def gather_or_wait(events: RolloutEvents, among: processes.Processes) -> None:
 
 
 RolloutEvents.gather = gather_or_wait
-Trainer._prepare_processes = lambda trainer: trainer.processes.watch()
+
+
+def prepare(trainer: Trainer) -> None:
+    trainer.processes.wait()
+    trainer.processes.watch()
+
+
+Trainer._prepare_processes = prepare
 
 if __name__ == "__main__":
     main()

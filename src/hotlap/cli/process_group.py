@@ -44,18 +44,25 @@ def joined_processes() -> Iterator["Processes"]:
 
     def end_at_once(error: HotlapError) -> NoReturn:
         """End without Python's clean-up, which would wait for a GPU that waits for a process that is gone."""
-        code = report(error)
-        processes.let_others_ask()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        code = exit_codes.COULD_NOT_RUN
+        try:
+            code = report(error)
+            processes.let_others_ask()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
 
-    processes.on_stuck = end_at_once
+    processes.on_stuck, is_in_order = end_at_once, False
     try:
         yield processes
+        is_in_order = True
+    except typer.Exit:  # all of them stop
+        is_in_order = True
+        raise
     except HotlapError as error:
         if isinstance(error, ProcessLostError) and processes.uses_gpu:
             end_at_once(error)
         raise typer.Exit(report(error)) from None
     finally:
-        processes.leave()
+        processes.leave(in_order=is_in_order)

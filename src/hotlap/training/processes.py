@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 REPORT_WAIT = timedelta(seconds=10.0)  # for another process to say why the run ended
 ASK_WAIT_S = 5.0  # for the other processes to come to the same end
-NOTICE_WAIT_S = 5.0  # for a process to notice by itself that another is gone, before it counts as stuck
+END_WAIT_S = 15.0  # for a process to end that has an error to report
 _REPORT_KEY = "hotlap/report"
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
@@ -70,6 +70,8 @@ class Processes:
         place = place or Place()
         self.rank, self.size, self._local_size = place.rank, place.size, place.local_size
         self._store, self._peers = store, peers
+        # A connection of its own for what must be said at the end: another thread may wait for an answer on the first.
+        self._reports: Any = store.clone() if store is not None else None
         self._finish_pending: Callable[[], None] = _nothing
         self._gpu_group: Any = None
         self._watch: ProcessWatch | None = None
@@ -110,7 +112,8 @@ class Processes:
             import torch.distributed as dist
 
             self._gpu_group = dist.new_group(backend="nccl")
-            self.watch()
+            with _lost_processes():
+                self.watch()
 
     @property
     def uses_gpu(self) -> bool:
@@ -122,9 +125,15 @@ class Processes:
         self._watch = ProcessWatch(self._store, self.rank, self.size, self._end_if_stuck)
 
     def _end_if_stuck(self) -> None:
-        time.sleep(NOTICE_WAIT_S)
-        if not self._ends_by_error and self.on_stuck is not None:
-            self.on_stuck(self.explain_loss("another process of this run has ended"))
+        cause = "another process of this run has ended"
+        if self._ends_by_error:  # its own thread is about to say more; this one sees to it that the process ends
+            time.sleep(END_WAIT_S)
+        try:
+            error = self.explain_loss(cause)
+        except Exception:  # the process must end, whatever has become of its folder
+            error = ProcessLostError(cause)
+        if self.on_stuck is not None:
+            self.on_stuck(error)
 
     # --- tensors ---
 
@@ -222,21 +231,23 @@ class Processes:
         """
         if self.is_alone:
             return True
+        if self._ends_by_error:  # it has asked before
+            return False
+        self._ends_by_error = True
         with suppress(RuntimeError):  # a store that died with its process
             if isinstance(error, ProcessLostError) and not self.is_leader:
                 with suppress(RuntimeError):  # nobody said anything
-                    self._store.wait([_REPORT_KEY], REPORT_WAIT)
-            self._ends_by_error = True
-            return bool(self._store.add(_REPORT_KEY, 1) == 1)
+                    self._reports.wait([_REPORT_KEY], REPORT_WAIT)
+            return bool(self._reports.add(_REPORT_KEY, 1) == 1)
         return True
 
-    def leave(self) -> None:
-        """Close the connections; nothing may follow."""
+    def leave(self, *, in_order: bool = True) -> None:
+        """Close the connections; nothing may follow. `in_order`: unless an error ends this process alone."""
         if not self.is_alone:
             import torch.distributed as dist
 
             if self._watch is not None:
-                self._watch.stop()
+                self._watch.stop(in_order=in_order)
             if self._peers is not None:
                 self._peers.close()
             self.let_others_ask()
@@ -248,7 +259,7 @@ class Processes:
         until_s = time.monotonic() + ASK_WAIT_S
         with suppress(RuntimeError):
             while self.is_leader and self._ends_by_error and time.monotonic() < until_s:
-                if self._store.add(_REPORT_KEY, 0) >= self.size:
+                if self._reports.add(_REPORT_KEY, 0) >= self.size:
                     break
                 time.sleep(0.05)
 

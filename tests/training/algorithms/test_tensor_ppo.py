@@ -271,6 +271,7 @@ def test_graphs_that_were_released_are_captured_again_and_change_nothing():
         learner = build(GraphedPPO).learn(2 * 32 * 6)
         if is_released:
             learner.release_graphs()
+            assert learner._graphs is None
         found.append(weights(learner.learn(2 * 32 * 6, reset_num_timesteps=False)))
         assert learner._graphs is not None
     np.testing.assert_array_equal(*found)
