@@ -43,18 +43,12 @@ def test_a_silent_process_is_lost(store):
     watcher.stop(in_order=False)
 
 
-def test_a_failed_process_is_lost_at_once(store, monkeypatch):
+@pytest.mark.parametrize(("notice_s", "is_stuck"), [(0.2, True), (60.0, False)])
+def test_when_another_has_failed_a_process_is_stuck_unless_it_ends_by_itself(store, monkeypatch, notice_s, is_stuck):
     monkeypatch.setattr(process_watch, "SILENT_S", 1000.0)
+    monkeypatch.setattr(process_watch, "NOTICE_S", notice_s)
     (one, one_lost), (other, _) = watch(store, 0), watch(store, 1)
     other.stop(in_order=False)
-    assert one_lost.wait(20.0)
+    assert one_lost.wait(20.0 if is_stuck else 1.0) == is_stuck
     one.stop(in_order=False)
-
-
-def test_a_process_that_ends_by_itself_is_not_stuck(store, monkeypatch):
-    monkeypatch.setattr(process_watch, "NOTICE_S", 3.0)
-    (one, one_lost), (other, _) = watch(store, 0), watch(store, 1)
-    other.stop(in_order=False)
-    time.sleep(1.0)
-    one.stop(in_order=False)
-    assert not one_lost.wait(4.0)
+    assert one_lost.wait(1.0) == is_stuck

@@ -56,7 +56,7 @@ def _drive(actions, ribbons, cars, rules, batch, bad_car, autoreset, repeat):
 
 @kernel
 def split_thread(thread, threads_per_car):
-    """The car of a thread, and the thread's number within the car. In 32 bits: a GPU has no 64-bit division."""
+    """The car of a thread, and the thread's number within the car. In 32 bits: 64-bit division is slow on a GPU."""
     thread, threads_per_car = np.uint32(thread), np.uint32(threads_per_car)
     return np.uint32(thread // threads_per_car), np.int32(thread % threads_per_car)
 
