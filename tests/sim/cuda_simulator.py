@@ -40,6 +40,7 @@ def setting() -> Setting:
     tracks = [load_track(name) for name in ("track-01", "track-03")]
     rules = golden_traces._rules()
     rules["max_ticks"] = 7  # every car ends an episode several times
+    rules["edge_margin_m"], rules["penalty_speed_mps"], rules["stillness_pedals"] = 3.0, 8.0, 1.0
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
     return Setting(ribbons, car_record(), rules)
 

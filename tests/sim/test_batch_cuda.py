@@ -64,10 +64,18 @@ def test_the_physics_version_is_the_same_on_the_gpu():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("repeat", "observation"), [(1, "rays"), (4, "rays"), (4, "road")])
-def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation):
+@pytest.mark.parametrize(
+    ("repeat", "observation", "rules"),
+    [
+        (1, "rays", {}),
+        (4, "rays", {}),
+        (4, "road", {"edge_margin_m": 0.3, "penalty_speed_mps": 8.0, "stillness_pedals": 1.0}),
+    ],
+)
+def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation, rules):
     tracks = [nodes_of(f"track-0{number}") for number in (1, 2, 3)]
-    world, twin = (World(tracks, 8192, num_obs=num_observations(observation), max_ticks=400) for _ in range(2))
+    num_obs = num_observations(observation)
+    world, twin = (World(tracks, 8192, num_obs=num_obs, max_ticks=400, **rules) for _ in range(2))
     engine, rng = CudaEngine(), np.random.default_rng(0)
     for _ in range(300):
         actions = rng.uniform([-1, 0, 0], [1, 1, 0.3], (8192, 3)).astype(np.float32)
