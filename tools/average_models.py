@@ -1,4 +1,4 @@
-"""Write the mean of several models of one training, as two of the champions and the generalist are.
+"""Write the mean of several models of one training, as the champions and the generalist are.
 
 usage: python tools/average_models.py OUT.zip MODEL.zip MODEL.zip …
 
