@@ -15,6 +15,8 @@ import hotlap.tracks
 from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.reports.plots import chart
 from hotlap.scale.sweep_file import load_sweep
+from hotlap.training.recipe import resolve_config
+from hotlap.training.run_config import load_config
 from reports.known_laps import known_comparison
 from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 
@@ -142,6 +144,75 @@ def test_two_learners_are_trained_and_compared():
     program = [sys.executable, BENCHMARKS / "learners.py", "--seeds", "1", "--steps", "65536", "--checks", "2"]
     done = subprocess.run([*program, "--episodes", "2"], capture_output=True, text=True, check=True)
     assert done.stdout.count("TensorPPO") == done.stdout.count("HotlapPPO") == 6
+
+
+def laps(*gaps):
+    return [Mock(completion_rate=1.0, clean_lap_rate=1.0 if gap else 0.0, gap_to_optimal=gap) for gap in gaps]
+
+
+def test_changes_are_compared_with_the_recipe_by_whether_their_seeds_overlap(tmp_path, monkeypatch):
+    script = load("ablations")
+    found = {
+        "recipe": laps(0.030, 0.033, 0.031, 0.029, 0.035),
+        "rays": laps(0.051, 0.036, 0.04),
+        "gamma-990": laps(0.028, 0.034, 0.04),
+        "waves-0": laps(0.02, 0.028, 0.021),
+        "head-linear": laps(0.03, None, 0.05),
+    }
+    lines = script.make_table(found).splitlines()
+    assert lines[2].endswith("| 3.0, 3.3, 3.1, 2.9, 3.5 % | 3.1 % |  |")
+    assert lines[3].endswith("| 100 %, 100 %, 100 % | 5.1, 3.6, 4.0 % | 4.0 % | slower |")
+    assert [line.split("|")[-2].strip() for line in lines[4:7]] == [
+        "not told apart",
+        "faster",
+        "a run without clean laps",
+    ]
+    assert "| 100 %, 0 %, 100 % | 3.0, –, 5.0 % |" in lines[6]
+    monkeypatch.setattr(chart, "DPI", 40)
+    picture = tmp_path / "gaps.png"
+    picture.write_bytes(script.draw_gaps(found))
+    assert Image.open(picture).width == 40 * chart.WIDTH_IN
+
+
+def test_every_change_is_a_valid_setting_unlike_the_recipe():
+    script = load("ablations")
+    recipe = resolve_config(script.RECIPE, {}).as_plain()
+    for name, change in script.CHANGES.items():
+        changed = resolve_config(script.RECIPE, change.settings).as_plain()
+        assert (changed != recipe) == (name != script.BASE)
+
+
+def test_a_run_is_begun_then_resumed_then_left_alone(tmp_path, capsys, monkeypatch):
+    script = load("ablations")
+    train = Mock(return_value=Mock(returncode=1))
+    monkeypatch.setattr(script.subprocess, "run", train)
+    asked = ["--only", "rays", "--out", str(tmp_path)]
+    assert script.main(asked) == 1
+    assert train.call_count == 3
+    begun = train.call_args_list[1].args[0][-6:]
+    assert begun == [
+        "train",
+        "--recipe",
+        str(tmp_path / "rays-seed2.toml"),
+        "--run-name",
+        str(tmp_path / "rays-seed2"),
+        "--quiet",
+    ]
+    config = load_config(tmp_path / "rays-seed2.toml")
+    assert (config.seed, config.racer.observation, config.ppo.gamma) == (2, "rays", 0.987)
+    assert capsys.readouterr().err.count("rays-seed2: the run failed. Its output is in") == 1
+    write_run(tmp_path / "rays-seed1", seed=1, logged=points_of(RACER_CURVES), evaluation=EVALUATION)
+    write_run(tmp_path / "rays-seed2", seed=2, is_finished=False)
+    train.reset_mock()
+    monkeypatch.setattr(script, "evaluate_best", lambda job: laps(0.05)[0])
+    script.main(asked)
+    verbs = [call.args[0][-3:] for call in train.call_args_list]
+    assert ["resume", str(tmp_path / "rays-seed2"), "--quiet"] in verbs
+    assert len(verbs) == 2
+    assert "| 5.0 % | 5.0 % |" in capsys.readouterr().out
+    train.reset_mock()
+    assert script.main([*asked, "--table"]) == 0
+    assert not train.called
 
 
 def test_table_of_circuits_from_files(tmp_path, capsys, monkeypatch):

@@ -1,0 +1,280 @@
+"""Trains racer-ppo with one change at a time and prints what each gives: python benchmarks/ablations.py [--workers 2].
+
+The recipe is trained from seeds 1 to 5, each change from seeds 1 to 3, one core per run, as `hotlap train` does. Then
+the best model of every run is evaluated from 1,000 random starts that chose nothing. Runs stay in the output folder:
+called again, the script goes on where it was stopped, and `--table` only reads what is there.
+"""
+
+import argparse
+import os
+import queue
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotlap.cli.output import writable
+from hotlap.drivers.driver import make_driver
+from hotlap.errors import HotlapError
+from hotlap.evaluation.evaluate import Evaluation, evaluate
+from hotlap.optimal.reference import find_reference
+from hotlap.reports.formatting import MISSING, percent
+from hotlap.reports.plots.chart import DRIVER, FOOT_IN, OPTIMUM, RIGHT_IN, TITLE_IN, WIDTH_IN, to_png, write_title
+from hotlap.reports.tables import Table, to_markdown
+from hotlap.tracks.map_colours import BACKGROUND, BADGE, FAINT, TEXT
+from hotlap.tracks.registry import load_track
+from hotlap.training.recipe import resolve_config
+from hotlap.training.run_config import load_config
+from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder
+
+RECIPE, OUT = "racer-ppo", Path("results/ablations")
+BASE, BASE_SEEDS, CHANGE_SEEDS = "recipe", (1, 2, 3, 4, 5), (1, 2, 3)
+STARTS, START_SEED = 1000, 123  # no training and no selection uses this seed
+NAMES_IN, LINE_IN = 3.9, 0.3  # of the picture: the width of the changes' names, the height of a line
+COLUMNS = ("what is different", "completed", "clean laps", "gap", "median", "against the recipe")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a run does unlike the recipe: a line for the table, and the settings by their dotted keys."""
+
+    label: str
+    settings: Mapping[str, Any]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """More for the recipe, with which everything is compared."""
+        return CHANGE_SEEDS if self.settings else BASE_SEEDS
+
+
+CHANGES = {
+    BASE: Change("nothing: the recipe", {}),
+    "rays": Change("`observation` rays", {"racer.observation": "rays"}),
+    "waves-0": Change("no waves of the lap progress (`lap_fourier` 0)", {"racer.lap_fourier": 0}),
+    "repeat-2": Change("30 decisions/s, gamma 0.9935", {"racer.action_repeat": 2, "ppo.gamma": 0.9935}),
+    "repeat-3": Change("20 decisions/s, gamma 0.9902", {"racer.action_repeat": 3, "ppo.gamma": 0.9902}),
+    "repeat-5": Change("12 decisions/s, gamma 0.9838", {"racer.action_repeat": 5, "ppo.gamma": 0.9838}),
+    "gamma-980": Change("gamma 0.98", {"ppo.gamma": 0.98}),
+    "gamma-990": Change("gamma 0.99", {"ppo.gamma": 0.99}),
+    "gamma-993": Change("gamma 0.993", {"ppo.gamma": 0.993}),
+    "batch-512": Change("minibatches of 512", {"ppo.batch_size": 512}),
+    "batch-2048": Change("minibatches of 2,048", {"ppo.batch_size": 2048}),
+    "batch-4096": Change("minibatches of 4,096", {"ppo.batch_size": 4096}),
+    "kl-10": Change("`desired_kl` 0.01", {"ppo.desired_kl": 0.01}),
+    "kl-40": Change("`desired_kl` 0.04", {"ppo.desired_kl": 0.04}),
+    "kl-constant": Change("`desired_kl` not falling (`final_lr_fraction` 1)", {"ppo.final_lr_fraction": 1.0}),
+    "noise-40": Change("noise falling to 0.04 (`final_min_std`)", {"ppo.final_min_std": 0.04}),
+    "head-linear": Change("actions not bounded (`action_head` linear)", {"policy.action_head": "linear"}),
+    "net-64": Change("64-64 network", {"policy.net_arch": [64, 64]}),
+    "net-128": Change("128-128 network", {"policy.net_arch": [128, 128]}),
+    "episodes-50": Change("episodes of 50 s (`maxSteps` 3000)", {"racer.config.episode.maxSteps": 3000}),
+    "penalties-4": Change(
+        "four times the penalties (`wallPenalty` −0.008, `offTrackPenalty` −0.004)",
+        {"racer.config.weights.wallPenalty": -0.008, "racer.config.weights.offTrackPenalty": -0.004},
+    ),
+    "margin": Change("a margin at the road's edge (`edgeMargin` 0.1)", {"racer.config.episode.edgeMargin": 0.1}),
+    "spun-drive-on": Change(
+        "what makes spun cars drive on (`penaltyMinSpeed` 8, `stillnessPedals` 1, `stillnessPenalty` −0.01)",
+        {
+            "racer.config.episode.penaltyMinSpeed": 8.0,
+            "racer.config.episode.stillnessPedals": 1.0,
+            "racer.config.weights.stillnessPenalty": -0.01,
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a change, a seed, the folder of all runs, and its decisions, None for the recipe's."""
+
+    change: str
+    seed: int
+    out: Path
+    steps: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.change}-seed{self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.out / self.name
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has been trained to its end."""
+        if not (self.folder / CONFIG_NAME).is_file():
+            return False
+        return RunFolder(self.folder, load_config(self.folder / CONFIG_NAME).experiment_id).is_finished
+
+    def arguments(self) -> list[str]:
+        """What follows `hotlap` on the command line."""
+        if (self.folder / CONFIG_NAME).is_file():
+            return ["resume", str(self.folder), "--quiet"]
+        steps = {} if self.steps is None else {"steps": self.steps}
+        config = resolve_config(RECIPE, {**CHANGES[self.change].settings, **steps, "seed": self.seed})
+        recipe = self.out / f"{self.name}.toml"
+        recipe.write_text(config.to_toml(), encoding="utf-8")
+        return ["train", "--recipe", str(recipe), "--run-name", str(self.folder), "--quiet"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train what is missing and print the table; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="CHANGE", choices=CHANGES, default=list(CHANGES))
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the runs")
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time, one core each")
+    parser.add_argument("--steps", type=int, help="decisions of each run instead of the recipe's")
+    parser.add_argument("--table", action="store_true", help="train nothing, print the table of the finished runs")
+    parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the gaps, too")
+    options = parser.parse_args(arguments)
+    jobs = [Job(name, seed, options.out, options.steps) for name in options.only for seed in CHANGES[name].seeds]
+    try:
+        failed = [] if options.table else train_all(jobs, options.workers)
+        found = evaluate_all(jobs)
+        print(make_table(found))
+        if options.picture is not None:
+            writable(options.picture).write_bytes(draw_gaps(found))
+    except HotlapError as error:
+        print(f"ablations: {error}", file=sys.stderr)
+        return 2
+    for job in failed:
+        print(f"ablations: {job.folder}: the run failed. Its output is in {job.folder}.log.", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def train_all(jobs: Sequence[Job], num_workers: int) -> list[Job]:
+    """Train the runs that are not finished, seed by seed; returns those that failed."""
+    missing = sorted((job for job in jobs if not job.is_finished), key=lambda job: job.seed)
+    cores: queue.Queue[int] = queue.Queue()
+    for core in usable_cores(num_workers):
+        cores.put(core)
+
+    def train(job: Job) -> bool:
+        core = cores.get()
+        try:
+            return train_on(core, job)
+        finally:
+            cores.put(core)
+
+    with ThreadPoolExecutor(num_workers) as pool:
+        trained = list(pool.map(train, missing))
+    return [job for job, is_trained in zip(missing, trained, strict=True) if not is_trained]
+
+
+def usable_cores(num_workers: int) -> list[int]:
+    """A core for each worker, by turns where there are fewer cores."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    return [cores[worker % len(cores)] for worker in range(num_workers)]
+
+
+def train_on(core: int, job: Job) -> bool:
+    """Train one run on one core; returns whether it ended well."""
+    job.out.mkdir(parents=True, exist_ok=True)
+    pin = "import os, sys; hasattr(os, 'sched_setaffinity') and os.sched_setaffinity(0, {int(sys.argv.pop(1))}); "
+    program = [sys.executable, "-c", pin + "from hotlap.__main__ import main; sys.exit(main())", str(core)]
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    with Path(f"{job.folder}.log").open("a", encoding="utf-8") as log:
+        code = subprocess.run(
+            program + job.arguments(), stdout=log, stderr=log, env={**os.environ, **threads}, check=False
+        ).returncode
+    print(f"{job.name}: exit code {code}", file=sys.stderr, flush=True)
+    return code == 0
+
+
+def evaluate_all(jobs: Sequence[Job]) -> dict[str, list[Evaluation]]:
+    """The figures of every finished run, by change."""
+    found: dict[str, list[Evaluation]] = {}
+    for job in jobs:
+        if job.is_finished:
+            found.setdefault(job.change, []).append(evaluate_best(job))
+    return found
+
+
+def evaluate_best(job: Job) -> Evaluation:
+    """Laps of the run's best model from starts that chose nothing."""
+    config = load_config(job.folder / CONFIG_NAME)
+    track_id = config.racer.track
+    found = evaluate(make_driver(str(job.folder)), track_id, episodes=STARTS, start="random", seed=START_SEED)
+    reference = find_reference(load_track(track_id))
+    return found if reference is None else found.against(reference.lap_time_s)
+
+
+def gaps(evaluations: Sequence[Evaluation]) -> list[float]:
+    """The gaps to the optimal lap, of the runs that lap clean."""
+    return [found.gap_to_optimal for found in evaluations if found.gap_to_optimal is not None]
+
+
+def make_table(found: Mapping[str, Sequence[Evaluation]]) -> str:
+    """A row for each change, as markdown."""
+    base = found.get(BASE, [])
+    rows = [row(CHANGES[name].label, runs, [] if name == BASE else base) for name, runs in found.items()]
+    return to_markdown(Table(list(COLUMNS), rows))
+
+
+def row(label: str, runs: Sequence[Evaluation], base: Sequence[Evaluation]) -> list[str]:
+    """The figures of every seed, the median gap, and whether all seeds are on one side of the recipe's."""
+    own = gaps(runs)
+    shown = [MISSING if run.gap_to_optimal is None else f"{100.0 * run.gap_to_optimal:.1f}" for run in runs]
+    return [
+        label,
+        ", ".join(percent(run.completion_rate) for run in runs),
+        ", ".join(percent(run.clean_lap_rate) for run in runs),
+        ", ".join(shown) + (" %" if own else ""),
+        f"{100.0 * statistics.median(own):.1f} %" if own else MISSING,
+        compare(own, gaps(base)) if len(own) == len(runs) else "a run without clean laps",
+    ]
+
+
+def compare(own: Sequence[float], base: Sequence[float]) -> str:
+    """In words: slower or faster where every seed is beyond every seed of the recipe, otherwise not told apart."""
+    if not own or not base:
+        return ""
+    if min(own) > max(base):
+        return "slower"
+    return "faster" if max(own) < min(base) else "not told apart"
+
+
+def draw_gaps(found: Mapping[str, Sequence[Evaluation]]) -> bytes:
+    """A PNG with a line for each change and a dot for each seed, over a band as wide as the recipe's seeds."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    lines = {name: [100.0 * gap for gap in gaps(runs)] for name, runs in found.items()}
+    order = sorted((name for name in lines if lines[name]), key=lambda name: statistics.median(lines[name]))
+    height_in = TITLE_IN + FOOT_IN + LINE_IN * len(order)
+    figure = Figure(figsize=(WIDTH_IN, height_in), facecolor=BACKGROUND)
+    FigureCanvasAgg(figure)
+    size = ((WIDTH_IN - NAMES_IN - RIGHT_IN) / WIDTH_IN, LINE_IN * len(order) / height_in)
+    axes = figure.add_axes((NAMES_IN / WIDTH_IN, FOOT_IN / height_in, *size), facecolor=BACKGROUND)
+    if lines.get(BASE):
+        axes.axvspan(min(lines[BASE]), max(lines[BASE]), color=BADGE, zorder=0)
+    for place, name in enumerate(order):
+        colour = OPTIMUM if name == BASE else DRIVER
+        axes.plot(lines[name], [place] * len(lines[name]), "o", color=colour, markersize=7, alpha=0.85, clip_on=False)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_yticks(range(len(order)), [plain(CHANGES[name].label) for name in order], fontsize=9.5, color=TEXT)
+    axes.set_xlim(left=0.0)
+    axes.set_xlabel("gap to the optimal lap, %", color=FAINT, fontsize=10)
+    axes.tick_params(colors=FAINT, labelsize=10, length=0)
+    axes.tick_params(axis="y", labelcolor=TEXT, labelsize=9.5)
+    axes.grid(axis="x", color=BADGE, linewidth=0.8)
+    axes.spines[:].set_visible(False)
+    write_title(figure, f"{RECIPE}, one change at a time", "a dot is the best model of one seed, 1,000 random starts")
+    return to_png(figure)
+
+
+def plain(label: str) -> str:
+    """A label without Markdown and without the settings in brackets."""
+    return label.split(" (")[0].replace("`", "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
