@@ -145,6 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HotlapError as error:
         print(f"ablations: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("ablations: stopped. Called again, it goes on from here.", file=sys.stderr)
+        return 130
     for job in failed:
         print(f"ablations: {job.folder}: the run failed. Its output is in {job.folder}.log.", file=sys.stderr)
     return 1 if failed else 0
@@ -165,7 +168,11 @@ def train_all(jobs: Sequence[Job], num_workers: int) -> list[Job]:
             cores.put(core)
 
     with ThreadPoolExecutor(num_workers) as pool:
-        trained = list(pool.map(train, missing))
+        try:
+            trained = list(pool.map(train, missing))
+        except KeyboardInterrupt:  # the runs got it too, and save
+            pool.shutdown(cancel_futures=True)
+            raise
     return [job for job, is_trained in zip(missing, trained, strict=True) if not is_trained]
 
 
