@@ -1,11 +1,12 @@
 """Trains racer-ppo with one change at a time and prints what each gives: python benchmarks/ablations.py [--workers 2].
 
 The recipe is trained from seeds 1 to 5, each change from seeds 1 to 3, one core per run, as `hotlap train` does. Then
-the best model of every run is evaluated from 1,000 random starts that chose nothing. Runs stay in the output folder:
-called again, the script goes on where it was stopped, and `--table` only reads what is there.
+the best model of every run is evaluated from 1,000 random starts that chose nothing, which takes seconds. Runs stay in
+the output folder: called again, the script goes on where it was stopped; `--table` evaluates those that are finished.
 """
 
 import argparse
+import contextlib
 import os
 import queue
 import statistics
@@ -19,7 +20,7 @@ from typing import Any
 
 from hotlap.cli.output import writable
 from hotlap.drivers.driver import make_driver
-from hotlap.errors import HotlapError
+from hotlap.errors import ConfigError, HotlapError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.optimal.reference import find_reference
 from hotlap.reports.formatting import MISSING, percent
@@ -28,7 +29,7 @@ from hotlap.reports.tables import Table, to_markdown
 from hotlap.tracks.map_colours import BACKGROUND, BADGE, FAINT, TEXT
 from hotlap.tracks.registry import load_track
 from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import load_config
+from hotlap.training.run_config import RunConfig, load_config
 from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder
 
 RECIPE, OUT = "racer-ppo", Path("results/ablations")
@@ -68,7 +69,9 @@ CHANGES = {
     "kl-40": Change("`desired_kl` 0.04", {"ppo.desired_kl": 0.04}),
     "kl-constant": Change("`desired_kl` not falling (`final_lr_fraction` 1)", {"ppo.final_lr_fraction": 1.0}),
     "noise-40": Change("noise falling to 0.04 (`final_min_std`)", {"ppo.final_min_std": 0.04}),
-    "head-linear": Change("actions not bounded (`action_head` linear)", {"policy.action_head": "linear"}),
+    "head-linear": Change(
+        "actions not bounded, noise for each pedal (`action_head` linear)", {"policy.action_head": "linear"}
+    ),
     "net-64": Change("64-64 network", {"policy.net_arch": [64, 64]}),
     "net-128": Change("128-128 network", {"policy.net_arch": [128, 128]}),
     "episodes-50": Change("episodes of 50 s (`maxSteps` 3000)", {"racer.config.episode.maxSteps": 3000}),
@@ -108,21 +111,25 @@ class Job:
         return self.out / self.name
 
     @property
+    def config(self) -> RunConfig:
+        """Its settings."""
+        steps = {} if self.steps is None else {"steps": self.steps}
+        return resolve_config(RECIPE, {**CHANGES[self.change].settings, **steps, "seed": self.seed})
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether its folder holds a run, which must be of these settings."""
+        path = self.folder / CONFIG_NAME
+        if not path.is_file():
+            return False
+        if load_config(path) != self.config:
+            raise ConfigError(f"{path}: is of a run with other settings than {self.name}. Choose another --out.")
+        return True
+
+    @property
     def is_finished(self) -> bool:
         """Whether it has been trained to its end."""
-        if not (self.folder / CONFIG_NAME).is_file():
-            return False
-        return RunFolder(self.folder, load_config(self.folder / CONFIG_NAME).experiment_id).is_finished
-
-    def arguments(self) -> list[str]:
-        """What follows `hotlap` on the command line."""
-        if (self.folder / CONFIG_NAME).is_file():
-            return ["resume", str(self.folder), "--quiet"]
-        steps = {} if self.steps is None else {"steps": self.steps}
-        config = resolve_config(RECIPE, {**CHANGES[self.change].settings, **steps, "seed": self.seed})
-        recipe = self.out / f"{self.name}.toml"
-        recipe.write_text(config.to_toml(), encoding="utf-8")
-        return ["train", "--recipe", str(recipe), "--run-name", str(self.folder), "--quiet"]
+        return self.is_begun and RunFolder(self.folder, self.config.experiment_id).is_finished
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,20 +137,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="CHANGE", choices=CHANGES, default=list(CHANGES))
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the runs")
-    parser.add_argument("--workers", type=int, default=1, help="runs at a time, one core each")
-    parser.add_argument("--steps", type=int, help="decisions of each run instead of the recipe's")
+    parser.add_argument("--workers", type=positive, default=1, help="runs at a time, one core each")
+    parser.add_argument("--steps", type=positive, help="decisions of each run instead of the recipe's")
     parser.add_argument("--table", action="store_true", help="train nothing, print the table of the finished runs")
     parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the gaps, too")
     options = parser.parse_args(arguments)
     jobs = [Job(name, seed, options.out, options.steps) for name in options.only for seed in CHANGES[name].seeds]
+    base = [Job(BASE, seed, options.out, options.steps) for seed in BASE_SEEDS]
     try:
+        picture = None if options.picture is None else writable(options.picture)
         failed = [] if options.table else train_all(jobs, options.workers)
-        found = evaluate_all(jobs)
+        found = evaluate_all(jobs if BASE in options.only else [*base, *jobs])
+        if not found:
+            raise ConfigError(f"{options.out}: has no finished run of these changes. Train them first.")
         print(make_table(found))
-        if options.picture is not None:
-            writable(options.picture).write_bytes(draw_gaps(found))
+        if picture is not None:
+            picture.write_bytes(draw_gaps(found))
     except HotlapError as error:
         print(f"ablations: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"ablations: {error.filename}: {error.strerror}. Choose another path.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("ablations: stopped. Called again, it goes on from here.", file=sys.stderr)
@@ -151,6 +165,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for job in failed:
         print(f"ablations: {job.folder}: the run failed. Its output is in {job.folder}.log.", file=sys.stderr)
     return 1 if failed else 0
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more, from the command line."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
+    return number
 
 
 def train_all(jobs: Sequence[Job], num_workers: int) -> list[Job]:
@@ -183,15 +205,20 @@ def usable_cores(num_workers: int) -> list[int]:
 
 
 def train_on(core: int, job: Job) -> bool:
-    """Train one run on one core; returns whether it ended well."""
+    """Train one run on one core, from its last checkpoint if it has one; returns whether it ended well."""
     job.out.mkdir(parents=True, exist_ok=True)
-    pin = "import os, sys; hasattr(os, 'sched_setaffinity') and os.sched_setaffinity(0, {int(sys.argv.pop(1))}); "
-    program = [sys.executable, "-c", pin + "from hotlap.__main__ import main; sys.exit(main())", str(core)]
+    command = [sys.executable, "-m", "hotlap", "resume", str(job.folder), "--quiet"]
+    if not job.is_begun:
+        recipe = job.out / f"{job.name}.toml"
+        recipe.write_text(job.config.to_toml(), encoding="utf-8")
+        command[3:-1] = ["train", "--recipe", str(recipe), "--run-name", str(job.folder)]
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     with Path(f"{job.folder}.log").open("a", encoding="utf-8") as log:
-        code = subprocess.run(
-            program + job.arguments(), stdout=log, stderr=log, env={**os.environ, **threads}, check=False
-        ).returncode
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **threads})
+        if hasattr(os, "sched_setaffinity"):
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
+                os.sched_setaffinity(process.pid, {core})
+        code = process.wait()
     print(f"{job.name}: exit code {code}", file=sys.stderr, flush=True)
     return code == 0
 
@@ -207,8 +234,7 @@ def evaluate_all(jobs: Sequence[Job]) -> dict[str, list[Evaluation]]:
 
 def evaluate_best(job: Job) -> Evaluation:
     """Laps of the run's best model from starts that chose nothing."""
-    config = load_config(job.folder / CONFIG_NAME)
-    track_id = config.racer.track
+    track_id = job.config.racer.track
     found = evaluate(make_driver(str(job.folder)), track_id, episodes=STARTS, start="random", seed=START_SEED)
     reference = find_reference(load_track(track_id))
     return found if reference is None else found.against(reference.lap_time_s)
@@ -221,28 +247,30 @@ def gaps(evaluations: Sequence[Evaluation]) -> list[float]:
 
 def make_table(found: Mapping[str, Sequence[Evaluation]]) -> str:
     """A row for each change, as markdown."""
-    base = found.get(BASE, [])
-    rows = [row(CHANGES[name].label, runs, [] if name == BASE else base) for name, runs in found.items()]
-    return to_markdown(Table(list(COLUMNS), rows))
+    return to_markdown(Table(list(COLUMNS), [row(name, found) for name in found]))
 
 
-def row(label: str, runs: Sequence[Evaluation], base: Sequence[Evaluation]) -> list[str]:
-    """The figures of every seed, the median gap, and whether all seeds are on one side of the recipe's."""
+def row(name: str, found: Mapping[str, Sequence[Evaluation]]) -> list[str]:
+    """The figures of every seed, the median gap, and what they say against the recipe's."""
+    runs = found[name]
     own = gaps(runs)
     shown = [MISSING if run.gap_to_optimal is None else f"{100.0 * run.gap_to_optimal:.1f}" for run in runs]
     return [
-        label,
+        CHANGES[name].label,
         ", ".join(percent(run.completion_rate) for run in runs),
         ", ".join(percent(run.clean_lap_rate) for run in runs),
         ", ".join(shown) + (" %" if own else ""),
         f"{100.0 * statistics.median(own):.1f} %" if own else MISSING,
-        compare(own, gaps(base)) if len(own) == len(runs) else "a run without clean laps",
+        compare(name, found),
     ]
 
 
-def compare(own: Sequence[float], base: Sequence[float]) -> str:
+def compare(name: str, found: Mapping[str, Sequence[Evaluation]]) -> str:
     """In words: slower or faster where every seed is beyond every seed of the recipe, otherwise not told apart."""
-    if not own or not base:
+    own, base = gaps(found[name]), gaps(found.get(BASE, []))
+    if len(own) < len(found[name]):
+        return "a run without clean laps"
+    if name == BASE or len(own) < len(CHANGE_SEEDS) or len(base) < len(BASE_SEEDS):
         return ""
     if min(own) > max(base):
         return "slower"
@@ -256,17 +284,18 @@ def draw_gaps(found: Mapping[str, Sequence[Evaluation]]) -> bytes:
 
     lines = {name: [100.0 * gap for gap in gaps(runs)] for name, runs in found.items()}
     order = sorted((name for name in lines if lines[name]), key=lambda name: statistics.median(lines[name]))
-    height_in = TITLE_IN + FOOT_IN + LINE_IN * len(order)
+    lines_in = LINE_IN * max(1, len(order))
+    height_in = TITLE_IN + FOOT_IN + lines_in
     figure = Figure(figsize=(WIDTH_IN, height_in), facecolor=BACKGROUND)
     FigureCanvasAgg(figure)
-    size = ((WIDTH_IN - NAMES_IN - RIGHT_IN) / WIDTH_IN, LINE_IN * len(order) / height_in)
+    size = ((WIDTH_IN - NAMES_IN - RIGHT_IN) / WIDTH_IN, lines_in / height_in)
     axes = figure.add_axes((NAMES_IN / WIDTH_IN, FOOT_IN / height_in, *size), facecolor=BACKGROUND)
     if lines.get(BASE):
         axes.axvspan(min(lines[BASE]), max(lines[BASE]), color=BADGE, zorder=0)
     for place, name in enumerate(order):
         colour = OPTIMUM if name == BASE else DRIVER
         axes.plot(lines[name], [place] * len(lines[name]), "o", color=colour, markersize=7, alpha=0.85, clip_on=False)
-    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
     axes.set_yticks(range(len(order)), [plain(CHANGES[name].label) for name in order], fontsize=9.5, color=TEXT)
     axes.set_xlim(left=0.0)
     axes.set_xlabel("gap to the optimal lap, %", color=FAINT, fontsize=10)

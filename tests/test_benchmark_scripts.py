@@ -174,45 +174,75 @@ def test_changes_are_compared_with_the_recipe_by_whether_their_seeds_overlap(tmp
     assert Image.open(picture).width == 40 * chart.WIDTH_IN
 
 
-def test_every_change_is_a_valid_setting_unlike_the_recipe():
+@pytest.mark.parametrize("name", load("ablations").CHANGES)
+def test_every_change_is_a_valid_setting_unlike_the_recipe(name):
     script = load("ablations")
-    recipe = resolve_config(script.RECIPE, {}).as_plain()
-    for name, change in script.CHANGES.items():
-        changed = resolve_config(script.RECIPE, change.settings).as_plain()
-        assert (changed != recipe) == (name != script.BASE)
+    changed = resolve_config(script.RECIPE, script.CHANGES[name].settings)
+    assert (changed != resolve_config(script.RECIPE, {})) == (name != script.BASE)
+
+
+def finish(folder, config):
+    """A finished run of these settings, as far as the script looks."""
+    write_run(folder, seed=config.seed, logged=points_of(RACER_CURVES), evaluation=EVALUATION)
+    (folder / "config.toml").write_text(config.to_toml(), encoding="utf-8")
 
 
 def test_a_run_is_begun_then_resumed_then_left_alone(tmp_path, capsys, monkeypatch):
     script = load("ablations")
-    train = Mock(return_value=Mock(returncode=1))
-    monkeypatch.setattr(script.subprocess, "run", train)
+    train = Mock(return_value=Mock(pid=2**22 + 1, wait=Mock(return_value=1)))  # no process has this number
+    monkeypatch.setattr(script.subprocess, "Popen", train)
     asked = ["--only", "rays", "--out", str(tmp_path)]
-    assert script.main(asked) == 1
-    assert train.call_count == 3
-    begun = train.call_args_list[1].args[0][-6:]
-    assert begun == [
-        "train",
-        "--recipe",
-        str(tmp_path / "rays-seed2.toml"),
-        "--run-name",
-        str(tmp_path / "rays-seed2"),
-        "--quiet",
-    ]
+    assert script.main(asked) == 2  # all three failed, so there is nothing to show
+    assert "has no finished run of these changes" in capsys.readouterr().err
+    begun = [call.args[0][3:] for call in train.call_args_list]
+    files = [str(tmp_path / "rays-seed2.toml"), "--run-name", str(tmp_path / "rays-seed2")]
+    assert len(begun) == 3
+    assert begun[1] == ["train", "--recipe", *files, "--quiet"]
     config = load_config(tmp_path / "rays-seed2.toml")
     assert (config.seed, config.racer.observation, config.ppo.gamma) == (2, "rays", 0.987)
-    assert capsys.readouterr().err.count("rays-seed2: the run failed. Its output is in") == 1
-    write_run(tmp_path / "rays-seed1", seed=1, logged=points_of(RACER_CURVES), evaluation=EVALUATION)
-    write_run(tmp_path / "rays-seed2", seed=2, is_finished=False)
+
+    finish(tmp_path / "rays-seed1", load_config(tmp_path / "rays-seed1.toml"))
+    (tmp_path / "rays-seed2").mkdir()
+    (tmp_path / "rays-seed2" / "config.toml").write_bytes((tmp_path / "rays-seed2.toml").read_bytes())
     train.reset_mock()
     monkeypatch.setattr(script, "evaluate_best", lambda job: laps(0.05)[0])
-    script.main(asked)
-    verbs = [call.args[0][-3:] for call in train.call_args_list]
-    assert ["resume", str(tmp_path / "rays-seed2"), "--quiet"] in verbs
-    assert len(verbs) == 2
-    assert "| 5.0 % | 5.0 % |" in capsys.readouterr().out
+    assert script.main(asked) == 1
+    assert [call.args[0][3] for call in train.call_args_list] == ["resume", "train"]
+    printed = capsys.readouterr()
+    assert "| 5.0 % | 5.0 % |  |" in printed.out  # no verdict from one seed
+    assert printed.err.count("rays-seed2: the run failed. Its output is in") == 1
+
     train.reset_mock()
     assert script.main([*asked, "--table"]) == 0
     assert not train.called
+    assert script.main([*asked, "--table", "--steps", "1000"]) == 2
+    assert "is of a run with other settings than rays-seed1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [["--workers", "0"], ["--steps", "-1"], ["--only", "nothing"]])
+def test_ablations_refuse_wrong_options(wrong):
+    with pytest.raises(SystemExit, match="2"):
+        load("ablations").main(wrong)
+
+
+def test_ablations_refuse_places_that_hold_nothing(tmp_path, capsys):
+    script = load("ablations")
+    (tmp_path / "file").write_text("")
+    assert script.main(["--out", str(tmp_path / "file" / "out"), "--only", "rays"]) == 2
+    assert script.main(["--out", str(tmp_path), "--picture", str(tmp_path / "file" / "a.png"), "--table"]) == 2
+    assert [line.startswith("ablations: ") for line in capsys.readouterr().err.splitlines()] == [True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_change_is_trained_evaluated_and_drawn(tmp_path, capfd):
+    arguments = ["--only", "rays", "--steps", "32768", "--workers", "2", "--out", str(tmp_path / "runs")]
+    assert load("ablations").main([*arguments, "--picture", str(tmp_path / "gaps.png")]) == 0
+    assert (
+        "| `observation` rays | 0 %, 0 %, 0 % | –, –, – | –, –, – | – | a run without clean laps |"
+        in capfd.readouterr().out
+    )
+    assert Image.open(tmp_path / "gaps.png").width > 200
 
 
 def test_table_of_circuits_from_files(tmp_path, capsys, monkeypatch):

@@ -294,7 +294,8 @@ def assert_harmless(report: dict[str, Any], folder: Path, count: int) -> None:
     assert report["seen"] == []  # no file but the model and installed code, no connection, no process, no unpickling
     assert not report["is_canary_imported"]
     assert not (folder / "ran").exists()
-    assert report["slowest_s"] < 1.0, report["slowest"]
+    # A second of processor time; a bomb inflates for most of it, so a slow machine may take as much longer.
+    assert report["slowest_s"] < max(1.0, 8.0 * report["inflating_s"]), report["slowest"]
     assert report["peak_more_bytes"] < 200 << 20
     assert sum(report["outcomes"].values()) == count
     # The mutations are neither all refused nor all without effect.
