@@ -307,8 +307,10 @@ MIB = 1 << 20
 BOMBS: list[tuple[str, bytes, bytes, int, bytes]] = [
     ("state.json", b"[", b"{}," * MIB, 10, b"{}]"),
     ("state.json", b"", b" " * MIB, 31, b"0"),
+    ("replay_buffer.safetensors", b"", bytes(MIB), 31, b""),
     ("replay_buffer.safetensors", b"", bytes(MIB), 60, b""),
     ("replay_buffer.safetensors", b"", bytes(MIB), 100, b""),
+    ("policy.safetensors", tensor_header(7 * MIB), bytes(4 * MIB), 7, b""),
     ("policy.safetensors", tensor_header(15 * MIB), bytes(4 * MIB), 15, b""),
     ("policy.safetensors", tensor_header(25 * MIB), bytes(4 * MIB), 25, b""),
     ("manifest.json", b"[", b"{}," * 1000, 300, b"{}]"),

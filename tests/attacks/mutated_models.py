@@ -8,11 +8,9 @@ import contextlib
 import json
 import random
 import resource
-import statistics
 import sys
 import time
 import warnings
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -88,17 +86,6 @@ def peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def inflating_s() -> float:
-    """The processor time that 64 MiB of zeros take to inflate, as a measure of how fast this machine is now."""
-    packed = zlib.compress(bytes(64 << 20))
-    times_s = []
-    for _ in range(3):
-        start = time.process_time()
-        zlib.decompress(packed)
-        times_s.append(time.process_time() - start)
-    return statistics.median(times_s)
-
-
 def main(seed: int, count: int, models: list[Path]) -> dict[str, Any]:
     from hotlap.errors import HotlapError
     from hotlap.training import policy_evaluation
@@ -146,7 +133,6 @@ def main(seed: int, count: int, models: list[Path]) -> dict[str, Any]:
         "is_canary_imported": CANARY in sys.modules,
         "slowest_s": slowest[0],
         "slowest": slowest[1],
-        "inflating_s": inflating_s(),
         "peak_more_bytes": peak_bytes() - before,
     }
 

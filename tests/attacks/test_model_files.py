@@ -265,7 +265,7 @@ def test_a_model_zipped_anew_by_info_zip_is_accepted(any_racer, place, options):
 
 
 def test_zeros_that_inflate_to_more_than_weights_do_are_refused(cartpole, place):
-    members = resealed({**unzip(cartpole.path.read_bytes()), "replay_buffer.safetensors": bytes(65 << 20)})
+    members = resealed({**unzip(cartpole.path.read_bytes()), "replay_buffer.safetensors": bytes(33 << 20)})
     path = place / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, payload in members.items():
@@ -294,8 +294,7 @@ def assert_harmless(report: dict[str, Any], folder: Path, count: int) -> None:
     assert report["seen"] == []  # no file but the model and installed code, no connection, no process, no unpickling
     assert not report["is_canary_imported"]
     assert not (folder / "ran").exists()
-    # A second of processor time; a bomb inflates for most of it, so a slow machine may take as much longer.
-    assert report["slowest_s"] < max(1.0, 8.0 * report["inflating_s"]), report["slowest"]
+    assert report["slowest_s"] < 1.0, report["slowest"]
     assert report["peak_more_bytes"] < 200 << 20
     assert sum(report["outcomes"].values()) == count
     # The mutations are neither all refused nor all without effect.

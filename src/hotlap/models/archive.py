@@ -30,7 +30,7 @@ MAX_DOCUMENTS_BYTES = 32 << 20  # all documents together: parsed JSON takes abou
 MAX_INFLATED_BYTES = 1 << 30  # all compressed members together; Hotlap itself writes none
 MAX_INFLATION = 1032  # the highest ratio that deflate can reach
 # Weights hardly compress, but a small file of zeros would take gigabytes of memory and seconds to read.
-MAX_WEIGHTS_INFLATED_BYTES = 64 << 20
+MAX_WEIGHTS_INFLATED_BYTES = 32 << 20
 MAX_WEIGHTS_INFLATION = 8  # beyond that size
 
 _FORMAT = "hotlap-archive"
