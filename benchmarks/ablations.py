@@ -1,8 +1,9 @@
 """Trains racer-ppo with one change at a time and prints what each gives: python benchmarks/ablations.py [--workers 2].
 
-The recipe is trained from seeds 1 to 5, each change from seeds 1 to 3, one core per run, as `hotlap train` does. Then
-the best model of every run is evaluated from 1,000 random starts that chose nothing, which takes seconds. Runs stay in
-the output folder: called again, the script goes on where it was stopped; `--table` evaluates those that are finished.
+The recipe and each change are trained from seeds 1 to 5, one core per run, as `hotlap train` does. Then the best model
+of every run is evaluated from 1,000 random starts not used for selection, which takes seconds. Runs stay in the output
+folder: called again, the script goes on where it was stopped; `--table` evaluates those that are finished, and
+`--json FILE` writes their figures.
 """
 
 import argparse
@@ -31,9 +32,10 @@ from hotlap.tracks.registry import load_track
 from hotlap.training.recipe import resolve_config
 from hotlap.training.run_config import RunConfig, load_config
 from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder
+from results_file import write_results
 
 RECIPE, OUT = "racer-ppo", Path("results/ablations")
-BASE, BASE_SEEDS, CHANGE_SEEDS = "recipe", (1, 2, 3, 4, 5), (1, 2, 3)
+BASE, SEEDS = "recipe", (1, 2, 3, 4, 5)
 STARTS, START_SEED = 1000, 123  # no training and no selection uses this seed
 NAMES_IN, LINE_IN = 3.9, 0.3  # of the picture: the width of the changes' names, the height of a line
 COLUMNS = ("what is different", "completed", "clean laps", "gap", "median", "against the recipe")
@@ -46,16 +48,11 @@ class Change:
     label: str
     settings: Mapping[str, Any]
 
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """More for the recipe, with which everything is compared."""
-        return CHANGE_SEEDS if self.settings else BASE_SEEDS
-
 
 CHANGES = {
     BASE: Change("nothing: the recipe", {}),
     "rays": Change("`observation` rays", {"racer.observation": "rays"}),
-    "waves-0": Change("no waves of the lap progress (`lap_fourier` 0)", {"racer.lap_fourier": 0}),
+    "waves-0": Change("no Fourier features of the lap progress (`lap_fourier` 0)", {"racer.lap_fourier": 0}),
     "repeat-2": Change("30 decisions/s, gamma 0.9935", {"racer.action_repeat": 2, "ppo.gamma": 0.9935}),
     "repeat-3": Change("20 decisions/s, gamma 0.9902", {"racer.action_repeat": 3, "ppo.gamma": 0.9902}),
     "repeat-5": Change("12 decisions/s, gamma 0.9838", {"racer.action_repeat": 5, "ppo.gamma": 0.9838}),
@@ -80,6 +77,14 @@ CHANGES = {
         {"racer.config.weights.wallPenalty": -0.008, "racer.config.weights.offTrackPenalty": -0.004},
     ),
     "margin": Change("a margin at the road's edge (`edgeMargin` 0.1)", {"racer.config.episode.edgeMargin": 0.1}),
+    "spun-0": Change("no spun cars at the start (`spunShare` 0)", {"racer.config.episode.spunShare": 0.0}),
+    "min-speed": Change(
+        "slow cars pay no penalties (`penaltyMinSpeed` 8)", {"racer.config.episode.penaltyMinSpeed": 8.0}
+    ),
+    "still-pedals": Change(
+        "a standing car pays by its pedals (`stillnessPedals` 1, `stillnessPenalty` −0.01)",
+        {"racer.config.episode.stillnessPedals": 1.0, "racer.config.weights.stillnessPenalty": -0.01},
+    ),
     "spun-drive-on": Change(
         "what makes spun cars drive on (`penaltyMinSpeed` 8, `stillnessPedals` 1, `stillnessPenalty` −0.01)",
         {
@@ -140,17 +145,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=positive, default=1, help="runs at a time, one core each")
     parser.add_argument("--steps", type=positive, help="decisions of each run instead of the recipe's")
     parser.add_argument("--table", action="store_true", help="train nothing, print the table of the finished runs")
+    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures of every run, too")
     parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the gaps, too")
     options = parser.parse_args(arguments)
-    jobs = [Job(name, seed, options.out, options.steps) for name in options.only for seed in CHANGES[name].seeds]
-    base = [Job(BASE, seed, options.out, options.steps) for seed in BASE_SEEDS]
+    jobs = [Job(name, seed, options.out, options.steps) for name in options.only for seed in SEEDS]
+    base = [Job(BASE, seed, options.out, options.steps) for seed in SEEDS]
     try:
         picture = None if options.picture is None else writable(options.picture)
         failed = [] if options.table else train_all(jobs, options.workers)
-        found = evaluate_all(jobs if BASE in options.only else [*base, *jobs])
+        shown = jobs if BASE in options.only else [*base, *jobs]
+        found = evaluate_all(shown)
         if not found:
             raise ConfigError(f"{options.out}: has no finished run of these changes. Train them first.")
         print(make_table(found))
+        if options.json is not None:
+            write_results(writable(options.json), {"recipe": RECIPE, "runs": figures(shown, found)})
         if picture is not None:
             picture.write_bytes(draw_gaps(found))
     except HotlapError as error:
@@ -233,11 +242,26 @@ def evaluate_all(jobs: Sequence[Job]) -> dict[str, list[Evaluation]]:
 
 
 def evaluate_best(job: Job) -> Evaluation:
-    """Laps of the run's best model from starts that chose nothing."""
+    """Laps of the run's best model from starts not used for selection."""
     track_id = job.config.racer.track
     found = evaluate(make_driver(str(job.folder)), track_id, episodes=STARTS, start="random", seed=START_SEED)
     reference = find_reference(load_track(track_id))
     return found if reference is None else found.against(reference.lap_time_s)
+
+
+def figures(jobs: Sequence[Job], found: Mapping[str, Sequence[Evaluation]]) -> list[dict[str, Any]]:
+    """Change, seed, settings and evaluation of every finished run, for JSON."""
+    rows = {name: iter(runs) for name, runs in found.items()}
+    return [
+        {
+            "change": job.change,
+            "seed": job.seed,
+            "settings": CHANGES[job.change].settings,
+            "evaluation": next(rows[job.change]).as_dict(),
+        }
+        for job in jobs
+        if job.is_finished
+    ]
 
 
 def gaps(evaluations: Sequence[Evaluation]) -> list[float]:
@@ -270,7 +294,7 @@ def compare(name: str, found: Mapping[str, Sequence[Evaluation]]) -> str:
     own, base = gaps(found[name]), gaps(found.get(BASE, []))
     if len(own) < len(found[name]):
         return "a run without clean laps"
-    if name == BASE or len(own) < len(CHANGE_SEEDS) or len(base) < len(BASE_SEEDS):
+    if name == BASE or min(len(own), len(base)) < len(SEEDS):
         return ""
     if min(own) > max(base):
         return "slower"

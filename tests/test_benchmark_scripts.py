@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -147,27 +148,37 @@ def test_two_learners_are_trained_and_compared():
 
 
 def laps(*gaps):
-    return [Mock(completion_rate=1.0, clean_lap_rate=1.0 if gap else 0.0, gap_to_optimal=gap) for gap in gaps]
+    return [
+        Mock(
+            completion_rate=1.0,
+            clean_lap_rate=1.0 if gap else 0.0,
+            gap_to_optimal=gap,
+            as_dict=Mock(return_value={"gap": gap}),
+        )
+        for gap in gaps
+    ]
 
 
 def test_changes_are_compared_with_the_recipe_by_whether_their_seeds_overlap(tmp_path, monkeypatch):
     script = load("ablations")
     found = {
         "recipe": laps(0.030, 0.033, 0.031, 0.029, 0.035),
-        "rays": laps(0.051, 0.036, 0.04),
-        "gamma-990": laps(0.028, 0.034, 0.04),
-        "waves-0": laps(0.02, 0.028, 0.021),
-        "head-linear": laps(0.03, None, 0.05),
+        "rays": laps(0.051, 0.036, 0.04, 0.041, 0.039),
+        "gamma-990": laps(0.028, 0.034, 0.04, 0.041, 0.042),
+        "waves-0": laps(0.02, 0.028, 0.021, 0.022, 0.023),
+        "head-linear": laps(0.03, None, 0.05, 0.05, 0.05),
+        "margin": laps(0.02, 0.02, 0.02),
     }
     lines = script.make_table(found).splitlines()
     assert lines[2].endswith("| 3.0, 3.3, 3.1, 2.9, 3.5 % | 3.1 % |  |")
-    assert lines[3].endswith("| 100 %, 100 %, 100 % | 5.1, 3.6, 4.0 % | 4.0 % | slower |")
-    assert [line.split("|")[-2].strip() for line in lines[4:7]] == [
+    assert lines[3].endswith("| 100 %, 100 %, 100 %, 100 %, 100 % | 5.1, 3.6, 4.0, 4.1, 3.9 % | 4.0 % | slower |")
+    assert [line.split("|")[-2].strip() for line in lines[4:]] == [
         "not told apart",
         "faster",
         "a run without clean laps",
+        "",  # too few seeds
     ]
-    assert "| 100 %, 0 %, 100 % | 3.0, –, 5.0 % |" in lines[6]
+    assert "| 100 %, 0 %, 100 %, 100 %, 100 % | 3.0, –, 5.0, 5.0, 5.0 % |" in lines[6]
     monkeypatch.setattr(chart, "DPI", 40)
     picture = tmp_path / "gaps.png"
     picture.write_bytes(script.draw_gaps(found))
@@ -192,11 +203,11 @@ def test_a_run_is_begun_then_resumed_then_left_alone(tmp_path, capsys, monkeypat
     train = Mock(return_value=Mock(pid=2**22 + 1, wait=Mock(return_value=1)))  # no process has this number
     monkeypatch.setattr(script.subprocess, "Popen", train)
     asked = ["--only", "rays", "--out", str(tmp_path)]
-    assert script.main(asked) == 2  # all three failed, so there is nothing to show
+    assert script.main(asked) == 2  # all five failed, so there is nothing to show
     assert "has no finished run of these changes" in capsys.readouterr().err
     begun = [call.args[0][3:] for call in train.call_args_list]
     files = [str(tmp_path / "rays-seed2.toml"), "--run-name", str(tmp_path / "rays-seed2")]
-    assert len(begun) == 3
+    assert len(begun) == 5
     assert begun[1] == ["train", "--recipe", *files, "--quiet"]
     config = load_config(tmp_path / "rays-seed2.toml")
     assert (config.seed, config.racer.observation, config.ppo.gamma) == (2, "rays", 0.987)
@@ -206,8 +217,11 @@ def test_a_run_is_begun_then_resumed_then_left_alone(tmp_path, capsys, monkeypat
     (tmp_path / "rays-seed2" / "config.toml").write_bytes((tmp_path / "rays-seed2.toml").read_bytes())
     train.reset_mock()
     monkeypatch.setattr(script, "evaluate_best", lambda job: laps(0.05)[0])
-    assert script.main(asked) == 1
-    assert [call.args[0][3] for call in train.call_args_list] == ["resume", "train"]
+    assert script.main([*asked, "--json", str(tmp_path / "figures.json")]) == 1
+    assert [call.args[0][3] for call in train.call_args_list] == ["resume", "train", "train", "train"]
+    written = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert written["origin"]["machine"].endswith(f"Python {platform.python_version()}")
+    assert [(run["change"], run["seed"], run["evaluation"]) for run in written["runs"]] == [("rays", 1, {"gap": 0.05})]
     printed = capsys.readouterr()
     assert "| 5.0 % | 5.0 % |  |" in printed.out  # no verdict from one seed
     assert printed.err.count("rays-seed2: the run failed. Its output is in") == 1
@@ -239,7 +253,7 @@ def test_a_change_is_trained_evaluated_and_drawn(tmp_path, capfd):
     arguments = ["--only", "rays", "--steps", "32768", "--workers", "2", "--out", str(tmp_path / "runs")]
     assert load("ablations").main([*arguments, "--picture", str(tmp_path / "gaps.png")]) == 0
     assert (
-        "| `observation` rays | 0 %, 0 %, 0 % | –, –, – | –, –, – | – | a run without clean laps |"
+        "| `observation` rays | 0 %, 0 %, 0 %, 0 %, 0 % | –, –, –, –, – | –, –, –, –, – | – | a run without clean laps |"
         in capfd.readouterr().out
     )
     assert Image.open(tmp_path / "gaps.png").width > 200
