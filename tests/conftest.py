@@ -1,8 +1,10 @@
-"""Set-up for every test: its own HOTLAP_HOME, one thread for torch, a compiled simulator, and --slow and --bench."""
+"""Set-up for every test: its own HOTLAP_HOME, one thread for torch, a compiled simulator, servers."""
 
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,24 +30,16 @@ STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
     "attacks",
 }  # fmt: skip
-# Markers of tests that run only with the option of the same name.
-OPTIONAL = ("slow", "bench", "gpu")
+# The simulator and the loop that drives a policy are compiled side by side, which takes half the time.
+COMPILED = ("batch_cpu", "policy_drive")
 
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
-pytest_plugins = ("trained_models",)
+pytest_plugins = ("optional_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --slow, --bench and --gpu. Not done by `-m`, so that a user's own `-m` does not select the slow tests."""
-    group = parser.getgroup("hotlap")
-    group.addoption("--slow", action="store_true", help="run only the tests that take minutes")
-    group.addoption("--bench", action="store_true", help="run only the tests that measure speed")
-    group.addoption("--gpu", action="store_true", help="run only the tests that need an NVIDIA GPU")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,21 +63,23 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by their fixtures, and select by --slow and --bench: the fast tests if neither is given."""
-    asked = {name for name in OPTIONAL if config.getoption(name)}
-    kept, dropped = [], []
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their fixtures."""
     for item in items:
-        marks = {name for name in OPTIONAL if item.get_closest_marker(name)}
-        (kept if (marks & asked if asked else not marks) else dropped).append(item)
         fixtures = getattr(item, "fixturenames", ())
         if SERVER_FIXTURES.intersection(fixtures):
             item.add_marker(pytest.mark.integration)
         if "followed" in fixtures:
             item.add_marker(pytest.mark.timeout(SOLVING_S))
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = kept
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Compile the simulator once, before the processes start that run the tests: they load it from the cache."""
+    program = "from hotlap.sim import {0}; {0}.warm_up()"
+    compilers = [subprocess.Popen([sys.executable, "-c", program.format(name)]) for name in COMPILED]
+    for compiler in compilers:
+        compiler.wait()  # what does not compile is reported by the tests
 
 
 def steps_the_simulator(item: pytest.Item) -> bool:

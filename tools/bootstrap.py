@@ -4,9 +4,11 @@ usage: python tools/bootstrap.py VERB [args]
 
   train   train a car on track-01 (minutes), evaluate it and write a report; after Ctrl-C it continues where it was
   play    serve the page: watch the AI, race it, draw your own track
-  test    run the fast tests
-  check   check format, lint and types, then run the fast tests
-  slow    run the tests that take minutes
+  test    run the fast tests, on all cores
+  lint    check format, lint and types
+  check   lint, then the fast tests until one fails
+  slow    run the tests that take minutes, and note which passed in tests/last_passed.json
+  slow-part  run about 20 minutes of them, others at each commit
   bench   install the simulators we compare with, then measure speed
   setup   only set up .venv; retries optional packages that failed before
   clean   remove .venv and caches; results stay
@@ -51,13 +53,20 @@ CACHES = ("build", "dist", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypo
 CANNOT_RUN = 2
 INTERRUPTED = 130
 
+# Several processes run the tests, one for each core; `-n 0` after the verb keeps them in one.
+FAST_TESTS = "pytest -n logical --maxprocesses 8 --dist worksteal"
+LINT = ["ruff format --check", "ruff check", "mypy"]
+SLOW_PART_S = 1200
+
 # Each verb runs `python -m COMMAND` for each of its commands. Arguments after the verb go to the last command.
 VERBS: "dict[str, list[str]]" = {
     "train": ["hotlap train --recipe racer-ppo --continue --report"],
     "play": ["hotlap play"],
-    "test": ["pytest"],
-    "check": ["ruff format --check", "ruff check", "mypy", "pytest -x -q"],
-    "slow": ["pytest --slow --timeout 0"],
+    "test": [FAST_TESTS],
+    "lint": LINT,
+    "check": [*LINT, FAST_TESTS + " -x -q"],
+    "slow": ["pytest --slow --timeout 0 --record"],
+    "slow-part": [f"pytest --slow --timeout 0 --part {SLOW_PART_S}"],
     "bench": ["hotlap bench sim", "hotlap bench peers", "pytest --bench --timeout 0"],
     "setup": [],
     "clean": [],
