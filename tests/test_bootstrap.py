@@ -238,7 +238,7 @@ def test_make_and_help_know_every_verb_and_an_unknown_one_is_refused(bootstrap, 
     assert "no verb 'fly'; the verbs are train, play, test, lint, check" in capsys.readouterr().err
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert re.search(r"^VERBS := (.*)$", makefile, re.MULTILINE)[1].split() == list(bootstrap.VERBS)
-    assert re.findall(r"^  (\w+)   *\w", bootstrap.__doc__, re.MULTILINE) == list(bootstrap.VERBS)
+    assert re.findall(r"^  ([\w-]+)  +\w", bootstrap.__doc__, re.MULTILINE) == list(bootstrap.VERBS)
 
 
 def test_the_exit_status_of_a_command_is_returned(bootstrap):
