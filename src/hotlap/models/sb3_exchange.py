@@ -23,10 +23,10 @@ from hotlap.config import build, snake_case
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, action_space
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
-from hotlap.models.actor import VARIANCE_FLOOR
+from hotlap.models.actor_layers import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS, Algorithm
 from hotlap.models.archive import tensors_digest
-from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicySettings, refuse_not_finite
+from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicySettings, refuse_bad_numbers
 from hotlap.models.policy import (
     ACTIVATIONS,
     LearnedPolicy,
@@ -161,7 +161,7 @@ def read_sb3(
         **racer_fields,
     )
     model = ModelFile(path, card, weights, normalizer)
-    refuse_not_finite(path, weights)
+    refuse_bad_numbers(model)
     if card.is_racer:
         remedy = "Name its environment (--env), or its --stack and --lap-fourier."
         refuse_other_spaces(model, card.racer_observations, action_space(), remedy)
@@ -263,6 +263,5 @@ def _statistics(path: Path, env: DummyVecEnv) -> tuple[float | None, Arrays]:
     }
     if normalizer.epsilon != VARIANCE_FLOOR:
         raise ModelError(f"{path}: its epsilon is {normalizer.epsilon:g}; Hotlap supports {VARIANCE_FLOOR:g} only.")
-    refuse_not_finite(path, arrays)
     # JSON cannot hold infinity; the largest float does not clip either.
     return (min(float(normalizer.clip_obs), sys.float_info.max) if normalizer.norm_obs else None), arrays
