@@ -102,6 +102,15 @@ def test_one_layer_that_overflows_is_refused(racer, tmp_path, refused_by_all):
     assert "its weights are too large" in refused_by_all(model)
 
 
+def test_a_mean_that_no_clip_holds_back_is_refused(racer, tmp_path, refused_by_all):
+    model = forge_arrays(racer.path, tmp_path / "mean.zip", "normalizer", obs_mean=1e38, obs_var=0.0)
+    members = unzip(model.read_bytes())
+    manifest = json.loads(members["manifest.json"])
+    manifest["about"]["card"]["clip_obs"] = 1e300
+    (tmp_path / "model.zip").write_bytes(zip_members(list(resealed(members, manifest).items())))
+    assert "its weights are too large" in refused_by_all(tmp_path / "model.zip")
+
+
 @pytest.mark.parametrize("value", [1e6, -1e15])
 def test_large_weights_that_give_actions_are_used_by_evaluate_and_export(racer, tmp_path, hotlap, value):
     model = forge_arrays(racer.path, tmp_path / "model.zip", "policy", action_net_weight=value)

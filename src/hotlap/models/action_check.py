@@ -1,5 +1,6 @@
 """The last check of an export: the actions that a model gives for sampled observations."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,34 +11,29 @@ from hotlap.errors import ModelError
 from hotlap.models.model_file import ModelFile
 
 NUM_SAMPLES = 16
-MAX_SAMPLED = 1e6  # where observations have no bounds
+ROUNDING = 1e-6  # of a bound: scaling to it rounds
 
 
-def sample_observations(model: ModelFile) -> NDArray[np.float32]:
-    """Observations as the environment gives them: the ends of each range, and random ones between; the same each time.
-
-    For a model with Box observations; bounds that are not finite are taken as the normalizer's mean and ten times its
-    deviation, or as a million.
-    """
-    space = model.card.raw_observations
-    assert isinstance(space, spaces.Box)
-    rng = np.random.default_rng(0)
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
-    mean, spread = np.zeros(space.shape), np.full(space.shape, MAX_SAMPLED)
-    if model.card.clip_obs is not None and not model.card.is_racer:
-        mean, spread = model.normalizer["obs_mean"], 10.0 * np.sqrt(model.normalizer["obs_var"])
-    low, high = np.where(np.isfinite(low), low, mean - spread), np.where(np.isfinite(high), high, mean + spread)
-    low, high = np.clip(low, -MAX_SAMPLED, MAX_SAMPLED), np.clip(high, -MAX_SAMPLED, MAX_SAMPLED)
-    between = rng.uniform(size=(NUM_SAMPLES, *space.shape))
-    return np.stack([low, high, *(low + (high - low) * between)]).astype(np.float32)
+def sample_observations(model: ModelFile) -> Any:
+    """Observations as the environment might give them, one row each, or a dict of rows; the same each time."""
+    space = deepcopy(model.card.raw_observations)
+    space.seed(0)
+    rows = [space.sample() for _ in range(NUM_SAMPLES)]
+    if isinstance(space, spaces.Dict):
+        return {name: np.stack([row[name] for row in rows]) for name in space.spaces}
+    return np.stack(rows)
 
 
 def refuse_bad_actions(model: ModelFile, actions: NDArray[Any]) -> None:
     """Refuse a model whose actions, one row each, are not finite or not within the bounds of its action space."""
     space = model.card.spaces[1]
-    for action in actions:
-        if not np.isfinite(action).all() or not space.contains(np.asarray(action, space.dtype)):
-            raise ModelError(
-                f"{model.path}: its policy gives the action {np.asarray(action).tolist()!s:.80}, which is not one of "
-                "the environment's. Use an earlier model."
-            )
+    is_good = np.isfinite(actions)
+    if isinstance(space, spaces.Box):
+        is_good &= actions >= space.low - ROUNDING * np.abs(space.low)
+        is_good &= actions <= space.high + ROUNDING * np.abs(space.high)
+    if not is_good.all():
+        row = actions[int(np.argmin(is_good.reshape(len(actions), -1).all(axis=1)))]
+        raise ModelError(
+            f"{model.path}: its policy gives the action {row.tolist()!s:.80}, which is not one of the environment's. "
+            "Use an earlier model."
+        )

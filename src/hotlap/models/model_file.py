@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from gymnasium import Space
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
@@ -238,6 +237,7 @@ def refuse_bad_numbers(model: ModelFile) -> None:
         activation=card.policy.activation,
         observations=card.spaces[0],
         clip_obs=card.clip_obs,
+        statistics=model.normalizer,
     )
 
 

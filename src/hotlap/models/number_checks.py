@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from hotlap.errors import ModelError
-from hotlap.models.actor_layers import ACTORS, actor_layers
+from hotlap.models.actor_layers import ACTORS, VARIANCE_FLOOR, actor_layers
 
 LARGEST = float(np.finfo(np.float32).max)  # policies compute in float32
 
@@ -54,17 +54,18 @@ def refuse_overflow(
     activation: str | None,
     observations: Space[Any],
     clip_obs: float | None,
+    statistics: _Arrays,
 ) -> None:
     """Refuse weights with which a sum of the actor's may overflow, which makes actions NaN.
 
-    The largest output of each layer is bounded by that of its inputs: the clip of the normalizer or the bounds of the
-    observations, taken as 1 where they have none. Weights that do not form a perceptron are left to who builds it.
+    The largest output of each layer is bounded by that of its inputs: the bounds of the observations, taken as 1 where
+    they have none, normalized and clipped. Weights that do not form a perceptron are left to who builds it.
     """
     try:
         layers = list(actor_layers(weights, algorithm))
     except KeyError:
         return
-    largest = _largest_inputs(observations, clip_obs)
+    largest = _largest_inputs(observations, clip_obs, statistics)
     name = activation or ACTORS[algorithm].default_activation
     for weight, bias in layers:
         if weight.ndim != 2 or bias.shape != weight.shape[:1]:
@@ -80,10 +81,15 @@ def refuse_overflow(
         largest = np.ones(len(sums)) if name == "tanh" else np.maximum(sums, 1.0 if name == "elu" else 0.0)
 
 
-def _largest_inputs(observations: Space[Any], clip_obs: float | None) -> NDArray[np.float64]:
+def _largest_inputs(observations: Space[Any], clip_obs: float | None, statistics: _Arrays) -> NDArray[np.float64]:
+    """How large each input of a network may be; empty where it is not known."""
     if not isinstance(observations, Box):
         return np.zeros(0)
-    low, high = observations.low.astype(np.float64).ravel(), observations.high.astype(np.float64).ravel()
-    largest = np.maximum(np.abs(low), np.abs(high))
+    largest = np.maximum(np.abs(observations.low.astype(np.float64)), np.abs(observations.high.astype(np.float64)))
     largest = np.where(np.isfinite(largest), largest, 1.0)
-    return largest if clip_obs is None else np.full(len(largest), min(clip_obs, LARGEST))
+    if clip_obs is not None:
+        mean, variance = statistics["obs_mean"], statistics["obs_var"]
+        if mean.shape != largest.shape or variance.shape != largest.shape:
+            return np.zeros(0)
+        largest = np.minimum((largest + np.abs(mean)) / np.sqrt(variance + VARIANCE_FLOOR), clip_obs)
+    return largest.ravel()

@@ -5,11 +5,9 @@ Graphs are built by hand: a perceptron has only a few nodes, so neither tracing 
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 from stable_baselines3.common.preprocessing import is_image_space
@@ -37,7 +35,7 @@ def export_onnx(model: ModelFile, path: Path) -> None:
     model whose actions are not finite or not within the bounds is refused.
     """
     found = policy_graph(model)
-    obs = sample_observations(model)
+    obs = sample_observations(model).astype(np.float32)
     [actions] = ReferenceEvaluator(found).run(None, {INPUT: obs})
     refuse_bad_actions(model, actions)
     write_atomically(path, found.SerializeToString(deterministic=True))
