@@ -227,6 +227,7 @@ def test_the_metadata_is_the_card(exported_run, tmp_path):
     assert {name: json.loads(told[name]) for name in RACER} == RACER
     assert json.loads(told["step"]) == card.step == 100
     assert told["weights_digest"] == tensors_digest(exported_run("ppo-racer").weights)
+    assert told.pop("observation") == "rays"
     texts = {name for name, value in card.as_plain().items() if isinstance(value, str)}
     again = {name: value if name in texts else json.loads(value) for name, value in told.items()}
     assert build(ModelCard, again, "metadata", snake_case) == card

@@ -61,8 +61,13 @@ def policy_graph(model: ModelFile) -> ModelProto:
 
 
 def metadata(card: ModelCard) -> dict[str, str]:
-    """The card as ONNX metadata, by the same names: text unchanged, other values as JSON, None left out."""
+    """The card as ONNX metadata, by the same names: text unchanged, other values as JSON, None left out.
+
+    For the racer also `observation`, the name by which environment and bridge know the layout.
+    """
     plain = {name: value for name, value in card.as_plain().items() if value is not None}
+    if card.is_racer:
+        plain["observation"] = card.observation
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in plain.items()}
 
 
