@@ -1,4 +1,7 @@
-"""The example clients drive a lap through a real bridge, and both drive the same lap."""
+"""The example clients drive a lap through a real bridge, and both drive the same lap.
+
+With an exported model, it is the lap that `hotlap evaluate` drives, to the last bit.
+"""
 
 import os
 import re
@@ -9,21 +12,35 @@ from pathlib import Path
 
 import pytest
 
+from cli.conftest import hotlap
+from tiny_runs import RACER
+
+__all__ = ["hotlap"]
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 PYTHON = [sys.executable, str(EXAMPLES / "python" / "drive.py")]
 JAVASCRIPT = EXAMPLES / "javascript" / "drive.mjs"
+PYTHON_MODEL = [sys.executable, str(EXAMPLES / "python" / "drive_model.py")]
+JAVASCRIPT_MODEL = EXAMPLES / "javascript" / "drive_model.mjs"
 
 TIMEOUT_S = 50
 
 
-def node() -> list[str]:
-    """The command that runs the JavaScript example. Without Node the test is skipped, but fails in CI."""
+def missing(what: str, remedy: str) -> None:
+    """Skip the test, with a word on what to install; in CI nothing may be missing."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing: CI must run the JavaScript examples")
+    pytest.skip(f"{what} is missing: {remedy}")
+
+
+def node(script: Path = JAVASCRIPT) -> list[str]:
+    """The command that runs a JavaScript example."""
     program = shutil.which("node")
     if program is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("Node.js is missing: CI must run the JavaScript example")
-        pytest.skip("Node.js is missing: install it to run the JavaScript example")
-    return [program, str(JAVASCRIPT)]
+        missing("Node.js", "install it to run the JavaScript examples")
+    if script == JAVASCRIPT_MODEL and not (script.parent / "node_modules" / "onnxruntime-node").is_dir():
+        missing("onnxruntime-node", "npm ci --prefix examples/javascript --ignore-scripts")
+    return [program, str(script)]
 
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -44,6 +61,53 @@ def test_both_examples_drive_the_same_lap(bridge_server):
     assert lap_line(node(), bridge_server.url) == line
 
 
+# --- a trained model ---
+
+
+def model_laps(command: list[str], model: Path, url: str) -> dict[str, float]:
+    """The lap times that an example prints."""
+    answer = run([*command, str(model), url])
+    assert (answer.returncode, answer.stderr) == (0, "")
+    found = re.fullmatch(r"track-01: standing lap (\S+) s, flying lap (\S+) s\n", answer.stdout)
+    return {"standing_lap_time_sec": float(found[1]), "best_lap_time_sec": float(found[2])}
+
+
+def evaluated_laps(hotlap, driver: str) -> dict[str, float]:
+    """The lap times that `hotlap evaluate` reports."""
+    figures = hotlap("evaluate", driver, "--track", "track-01", "--start", "line", "--episodes", 1, "--json").figures
+    assert figures["completion_rate"] == 1.0
+    return {name: figures[name] for name in ("standing_lap_time_sec", "best_lap_time_sec")}
+
+
+@pytest.mark.parametrize("driver", ["champion", "generalist"])
+def test_an_exported_model_drives_the_evaluated_lap_in_python(hotlap, bridge_server, tmp_path, driver):
+    assert hotlap("export", driver, "--format", "onnx", "--out", tmp_path / "driver.onnx").code == 0
+    laps = model_laps(PYTHON_MODEL, tmp_path / "driver.onnx", bridge_server.url)
+    assert laps == evaluated_laps(hotlap, driver)
+    assert laps["best_lap_time_sec"] < laps["standing_lap_time_sec"] < 40.0
+
+
+def test_an_exported_model_drives_the_evaluated_lap_in_javascript(hotlap, bridge_server, tmp_path):
+    assert hotlap("export", "champion", "--format", "onnx", "--out", tmp_path / "driver.onnx").code == 0
+    laps = model_laps(node(JAVASCRIPT_MODEL), tmp_path / "driver.onnx", bridge_server.url)
+    assert laps == evaluated_laps(hotlap, "champion")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_first_model_of_the_default_recipe_drives_its_evaluated_lap(hotlap, bridge_server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("--env", RACER, "--recipe", "racer-ppo", "--steps", 2_500_000, "--run-name", "first", "-q")
+    assert hotlap("train", *arguments).code == 0
+    assert hotlap("export", "first", "--format", "onnx", "--out", tmp_path / "driver.onnx").code == 0
+    laps = evaluated_laps(hotlap, "first")
+    assert model_laps(PYTHON_MODEL, tmp_path / "driver.onnx", bridge_server.url) == laps
+    assert model_laps(node(JAVASCRIPT_MODEL), tmp_path / "driver.onnx", bridge_server.url) == laps
+
+
+# --- refusals and what they need ---
+
+
 def test_the_javascript_example_reports_a_missing_bridge():
     answer = run([*node(), "ws://127.0.0.1:1"])
     assert answer.returncode == 1
@@ -53,6 +117,10 @@ def test_the_javascript_example_reports_a_missing_bridge():
 def test_the_python_example_does_not_import_hotlap_and_the_javascript_example_needs_no_packages():
     text = (EXAMPLES / "python" / "drive.py").read_text(encoding="utf-8")
     assert re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) == ["json", "sys", "websocket"]
+
+    text = Path(PYTHON_MODEL[1]).read_text(encoding="utf-8")
+    needed = ["json", "sys", "numpy", "onnxruntime", "drive"]
+    assert re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) == needed
 
     imported = re.findall(r'^import .* from "(.*)";', JAVASCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
     assert imported

@@ -15,6 +15,7 @@ from hotlap.evaluation import evaluate as laps
 from hotlap.evaluation.returns import Returns
 from hotlap.models.archive import read_archive
 from hotlap.training.policy_evaluation import PolicyEvaluator
+from hotlap.training.recipe import resolve_config
 from hotlap.training.run_config import RunConfig
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Outcome, Trainer
@@ -53,6 +54,20 @@ def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: i
     for name, value in changes.items():
         data[name] = {**data.get(name, {}), **value} if isinstance(value, dict) else value
     return build(RunConfig, data, "tiny", snake_case)
+
+
+def recipe_config(steps: int = 2048) -> RunConfig:
+    """The default recipe of the racer with fewer cars and steps; all that a model depends on is the recipe's."""
+    return resolve_config(
+        "racer-ppo",
+        {
+            "steps": steps,
+            "num_envs": 16,
+            "checkpoint.interval": 0,
+            "evaluation.interval": 0,
+            "evaluation.final_episodes": 1,
+        },
+    )
 
 
 class StopAt(BaseCallback):

@@ -1,15 +1,19 @@
 """Make a trained model a driver that comes with the package: `src/hotlap/models/shipped/NAME.zip` and its card.
 
-usage: python tools/ship_driver.py track-01 MODEL.zip ABOUT.toml
-       python tools/ship_driver.py generalist MODEL.zip ABOUT.toml
+usage: python tools/ship_driver.py track-01 MODEL.zip ABOUT.toml config.toml [FIRST.toml]
+       python tools/ship_driver.py generalist MODEL.zip ABOUT.toml config.toml [FIRST.toml]
        python tools/ship_driver.py --again
 
-A champion has the name of its track. ABOUT.toml says in `method`, `hardware` and `limits` what no file can tell. The
-figures of the card are measured here; `--again` measures them anew for all shipped models, which a change of the
-physics or of the evaluation makes necessary. They are the same on every machine, and a test compares them.
+A champion has the name of its track. ABOUT.toml says in `method`, `hardware`, `limits` and `reproduction` what no file
+can tell. config.toml is that of the run that the model is from, FIRST.toml that of the run which gave its start model;
+both are shipped beside the model, and the card names them with their SHA-256. The figures of the card are measured
+here; `--again` measures them anew for all shipped models, which a change of the physics or of the evaluation makes
+necessary. They are the same on every machine, and a test compares them.
 """
 
+import hashlib
 import json
+import shutil
 import statistics
 import sys
 from dataclasses import replace
@@ -31,8 +35,9 @@ from hotlap.models.shipped_models import (
 from hotlap.optimal.reference import find_reference
 from hotlap.reports.formatting import MISSING, percent, seconds
 from hotlap.tracks.registry import load_track
+from hotlap.training.run_config import digest_of
 
-ABOUT_KEYS = ("method", "hardware", "limits")
+ABOUT_KEYS = ("method", "reproduction", "hardware", "limits")
 FIGURES = ("completion_rate", "clean_lap_rate", "median_lap_time_sec", "best_lap_time_sec", "gap_to_optimal")
 
 
@@ -65,12 +70,28 @@ def make_figures(name: str, model: ModelFile) -> dict[str, Any]:
     }
 
 
-def make_card(name: str, model: ModelFile, about: dict[str, Any]) -> dict[str, Any]:
+def recipe_paths(name: str) -> list[Path]:
+    """The configurations that ship with a model, in the order of its trainings; the last is the model's own."""
+    first = SHIPPED_FOLDER / f"{name}-first.toml"
+    return [*([first] if first.exists() else []), SHIPPED_FOLDER / f"{name}.toml"]
+
+
+def describe_recipes(name: str, model: ModelFile) -> list[dict[str, str]]:
+    """Names and digests of the configurations; exits where the last is not that of the model."""
+    paths = recipe_paths(name)
+    if digest_of(read_mapping(paths[-1])) != model.card.config_digest:
+        sys.exit(f"{paths[-1]}: is not the configuration that {model.path} was trained with.")
+    return [{"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in paths]
+
+
+def make_card(name: str, model: ModelFile, about: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """The whole card as JSON data."""
     card = model.card
     return {
         "name": name,
         **{key: " ".join(str(about[key]).split()) for key in ABOUT_KEYS},
+        "recipes": describe_recipes(name, model),
+        "config_digest": card.config_digest,
         "algorithm": card.algorithm,
         "seed": card.seed,
         "decisions": card.step,
@@ -79,7 +100,7 @@ def make_card(name: str, model: ModelFile, about: dict[str, Any]) -> dict[str, A
         "action_repeat": card.action_repeat,
         "lap_fourier": card.lap_fourier,
         "net_arch": list(card.policy.net_arch or ()),
-        "figures": make_figures(name, model),
+        "figures": figures,
     }
 
 
@@ -92,11 +113,14 @@ def to_markdown(card: dict[str, Any]) -> str:
     """The card as a page."""
     figures, is_generalist = card["figures"], card["name"] == GENERALIST
     title = "The generalist: one driver for every road" if is_generalist else f"The champion of {card['name']}"
+    recipes = ", then ".join(f"`{recipe['file']}` (SHA-256 `{recipe['sha256']}`)" for recipe in card["recipes"])
     rows = [
         ("Method", card["method"]),
+        ("Recipe", f"{recipes}. The model holds the digest of its configuration: `{card['config_digest']}`."),
+        ("Reproduction", card["reproduction"]),
         ("Algorithm", f"{card['algorithm'].upper()}, seed {card['seed']}, {card['decisions']:,} decisions"),
         ("Network", f"{'-'.join(map(str, card['net_arch']))}, tanh"),
-        ("Sees", f"layout `{card['observation_layout']}`, {card['lap_fourier']} waves of the lap progress"),
+        ("Sees", f"layout `{card['observation_layout']}`, {card['lap_fourier']} Fourier features of the lap progress"),
         ("Decides", f"every {card['action_repeat']} ticks of 1/60 s"),
         ("Physics", f"`{card['physics']}`"),
         ("Trained on", card["hardware"]),
@@ -129,7 +153,13 @@ def ship(name: str, model: ModelFile, about: dict[str, Any]) -> None:
     SHIPPED_FOLDER.mkdir(exist_ok=True)
     path = SHIPPED_FOLDER / f"{name}.zip"
     write_model(path, replace(model, path=path))
-    card = make_card(name, read_model(path), about)
+    shipped = read_model(path)
+    card = make_card(name, shipped, about, make_figures(name, shipped))
+    write_card(path, card)
+
+
+def write_card(path: Path, card: dict[str, Any]) -> None:
+    """Write the card beside the model, as data and as a page."""
     path.with_suffix(".json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     path.with_suffix(".md").write_text(to_markdown(card), encoding="utf-8")
     shown = {key: value for key, value in card["figures"].items() if key != "tracks"}
@@ -142,9 +172,11 @@ def main(arguments: list[str]) -> None:
         for path in sorted(SHIPPED_FOLDER.glob("*.zip")):
             ship(path.stem, read_model(path), json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
         return
-    if len(arguments) != 3:
+    if len(arguments) not in (4, 5):
         sys.exit(__doc__)
-    name, model, about = arguments
+    name, model, about, *configs = arguments
+    for file, config in zip((f"{name}.toml", f"{name}-first.toml"), configs, strict=False):
+        shutil.copy(config, SHIPPED_FOLDER / file)
     ship(name, read_model(Path(model)), dict(read_mapping(Path(about))))
 
 

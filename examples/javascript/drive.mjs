@@ -4,6 +4,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { connect } from "node:net";
+import { pathToFileURL } from "node:url";
 
 const [FIRST_RAY, AHEAD, LAST_RAY, SPEED] = [0, 4, 8, 9]; // indices of the observation: rays from right to left, then speed
 const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]; // kinds of WebSocket frames
@@ -21,7 +22,7 @@ function drive(observation) {
 
 // One connection drives one car; every request gets one reply. With a global `WebSocket` (Node 22, browsers, Deno) use that
 // instead; this is the part of the WebSocket protocol that a client of the bridge needs.
-class Bridge {
+export class Bridge {
   #socket;
   #bytes = Buffer.alloc(0);
   #waiting = null; // resolves or rejects the pending request
@@ -134,7 +135,10 @@ async function main(url) {
   console.log(`lap time ${lapTime.toFixed(3)} s, return ${total.toFixed(3)}`);
 }
 
-main(process.argv[2] ?? "ws://127.0.0.1:9876").catch((error) => {
-  console.error(error.message);
-  process.exitCode = 1;
-});
+// Not when another program imports the bridge from here.
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  main(process.argv[2] ?? "ws://127.0.0.1:9876").catch((error) => {
+    console.error(error.message);
+    process.exitCode = 1;
+  });
+}

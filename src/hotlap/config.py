@@ -25,6 +25,7 @@ Spelling = Callable[[str], str]
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_DEPTH = 32
+MAX_LIST_ITEMS = 10_000  # of a setting
 
 _MAX_DOTS = 100  # in one line of TOML
 
@@ -154,6 +155,8 @@ def _convert(hint: Any, value: Any, where: str, spelling: Spelling) -> Any:
     if origin is tuple:  # `tuple[int, ...]`
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{where} must be a list, got {_show(value)}.")
+        if len(value) > MAX_LIST_ITEMS:
+            raise ConfigError(f"{where} must have at most {MAX_LIST_ITEMS:,} items, got {len(value):,}.")
         return tuple(_convert(arguments[0], item, f"{where}[{index}]", spelling) for index, item in enumerate(value))
     if origin is not None and set(map(type, arguments)) == {str}:  # Literal["a", "b"]
         if value not in arguments:

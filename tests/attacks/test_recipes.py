@@ -50,6 +50,10 @@ HOSTILE = {
     "hexadecimal number of 9,000 digits for a text": f"env = 0x{'f' * 9000}",
     "hexadecimal number of 9,000 digits in a list": f"[policy]\nnet_arch = [0x{'f' * 9000}]",
     "ten million environments": "num_envs = 10_000_000",
+    "200,000 layers": f"[policy]\nnet_arch = [{'8, ' * 200_000}]",
+    "200,000 layers of the critic": f"[policy]\nnet_arch = [8]\ncritic_arch = [{'8, ' * 200_000}]",
+    "layers of four billion weights": "[policy]\nnet_arch = [65_536, 65_536]",
+    "a layer wider than any": "[policy]\nnet_arch = [1_000_000_000]",
     "lists 50,000 deep": "env_args = {a = " + "[" * 50_000 + "]" * 50_000 + "}",
     "lists 200 deep": "env_args = {a = " + "[" * 200 + "]" * 200 + "}",
     "tables 200 deep": "[env_args." + ".".join("a" * 200) + "]\nb = 1",
@@ -79,7 +83,8 @@ def test_a_hostile_recipe_is_refused_in_one_line(attack: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "attack", ["hexadecimal number of 9,000 digits", "dotted keys 20,000 deep", "lists 50,000 deep"]
+    "attack",
+    ["hexadecimal number of 9,000 digits", "dotted keys 20,000 deep", "lists 50,000 deep", "200,000 layers"],
 )
 def test_the_command_line_says_it_in_one_line_with_exit_code_2(attack: str, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -11,9 +11,9 @@ from hotlap.errors import BridgeError
 from hotlap.sim.step import Batch, make_batch
 
 
-def filled_batch(num_cars: int) -> Batch:
+def filled_batch(num_cars: int, num_observations: int = 14) -> Batch:
     """A batch filled with random numbers."""
-    batch = make_batch(num_cars)
+    batch = make_batch(num_cars, num_observations)
     rng = np.random.default_rng(num_cars)
     for array in (batch.obs, batch.rewards, batch.final_obs):
         array[:] = rng.normal(size=array.shape)
@@ -45,10 +45,11 @@ def test_one_car_byte_by_byte():
     assert write_step(batch, np.zeros(0, np.intp)) == expected
 
 
+@pytest.mark.parametrize("num_obs", [14, 58])
 @pytest.mark.parametrize(("num_cars", "ended"), [(1, []), (1, [0]), (5, []), (5, [1, 4]), (7, list(range(7)))])
-def test_a_step_round_trips(num_cars, ended):
-    batch = filled_batch(num_cars)
-    step = read_step(write_step(batch, np.array(ended, np.intp)))
+def test_a_step_round_trips(num_cars, ended, num_obs):
+    batch = filled_batch(num_cars, num_obs)
+    step = read_step(write_step(batch, np.array(ended, np.intp)), num_obs)
     for name in ("obs", "rewards", "terminated", "truncated"):
         np.testing.assert_array_equal(getattr(step, name), getattr(batch, name))
         assert getattr(step, name).dtype == getattr(batch, name).dtype
@@ -68,6 +69,8 @@ def test_a_reply_of_the_wrong_length_is_refused(cut):
     for wrong in (data[:cut], data + b"\0"):
         with pytest.raises(BridgeError, match="a binary reply"):
             read_step(wrong)
+    with pytest.raises(BridgeError, match="a binary reply"):
+        read_step(data, 58)
     with pytest.raises(BridgeError, match="a binary reply of 4294967295"):
         read_step(struct.pack("<II", 2**32 - 1, 2**32 - 1))
 

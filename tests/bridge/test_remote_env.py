@@ -52,10 +52,11 @@ def assert_same(a: list, b: list) -> None:
             assert one == other
 
 
+@pytest.mark.parametrize("observation", ["rays", "road"])
 @pytest.mark.parametrize("config", [None, SHORT_RANDOM, {"weights": {"speedBonus": 0.123456789}}])
-def test_traces_are_bit_identical_to_the_local_environments(make, config):
-    local = hotlap.RacerEnv("track-03", config=config)
-    remote = make(track_id="track-03", config=config)
+def test_traces_are_bit_identical_to_the_local_environments(make, config, observation):
+    local = hotlap.RacerEnv("track-03", config=config, observation=observation)
+    remote = make(track_id="track-03", config=config, observation=observation)
     assert (remote.action_space, remote.observation_space) == (local.action_space, local.observation_space)
     assert remote.metadata["render_fps"] == local.metadata["render_fps"]
     assert_same(rollout(remote, 300), rollout(local, 300))
@@ -112,6 +113,7 @@ def test_a_step_before_reset_or_after_close_is_refused(make):
         ({"config": {"weight": 1}}, ConfigError, "unknown key 'weight'"),
         ({"config": 5}, ConfigError, "must be a mapping or a path"),
         ({"render_mode": "rgb_array"}, ConfigError, "cannot render"),
+        ({"observation": "camera"}, ConfigError, "observation must be 'rays' or 'road', got 'camera'"),
     ],
 )
 def test_bad_arguments_are_refused(make, arguments, kind, words):

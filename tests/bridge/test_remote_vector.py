@@ -51,10 +51,12 @@ def assert_same(a: tuple, b: tuple) -> None:
 
 
 @FORMATS
-def test_traces_are_bit_identical_to_the_local_batch(make, binary):
+@pytest.mark.parametrize("observation", ["rays", "road"])
+def test_traces_are_bit_identical_to_the_local_batch(make, binary, observation):
     ids = ["track-01", "track-03"]
-    local = hotlap.RacerVectorEnv(7, ids, config=SHORT_RANDOM)
-    remote = make(7, track_id=ids, config=SHORT_RANDOM, binary=binary)
+    local = hotlap.RacerVectorEnv(7, ids, config=SHORT_RANDOM, observation=observation)
+    remote = make(7, track_id=ids, config=SHORT_RANDOM, binary=binary, observation=observation)
+    assert remote.observation_space == local.observation_space
     num_ended = 0
     for seed, options in ((3, None), (None, {"start": "line"}), ([1, 2, 3, 4, 5, 6, 2**70], None)):
         expected = local.reset(seed=seed, options=options)
@@ -158,6 +160,7 @@ def test_one_bad_action_is_refused_and_no_car_moves(make, binary):
         ({"track_id": []}, ConfigError, "at least one track"),
         ({"track_id": ["track-01", "nowhere"]}, UnknownTrackError, "'nowhere' is not known"),
         ({"render_mode": "rgb_array"}, ConfigError, "cannot render"),
+        ({"observation": "camera"}, ConfigError, "observation must be 'rays' or 'road', got 'camera'"),
     ],
 )
 def test_bad_arguments_are_refused(make, arguments, kind, words):

@@ -79,7 +79,9 @@ def test_an_absent_field_takes_its_default_not_its_last_value(ask):
     assert fleet_of(ask).settings.episode.max_steps == 3000
     ask(type="reset", start="random")
     assert ask(type="reset")["info"]["speed"] == 0.0
-    null = ask(type="reset", trackId=None, config=None, seed=None, numEnvs=None, start=None)
+    assert len(ask(type="reset", observation="road")["observation"]) == 58
+    assert len(ask(type="reset")["observation"]) == 14
+    null = ask(type="reset", trackId=None, config=None, seed=None, numEnvs=None, start=None, observation=None)
     assert null["observation"] == ask(type="reset")["observation"]
 
 
@@ -94,6 +96,9 @@ def test_a_reset_that_changes_nothing_reuses_the_fleet(ask):
     ask(type="reset", config=dict(config), start="random")
     assert fleet_of(ask) is fleet
     ask(type="reset", config={"weights": {"progress": 3.0}})
+    assert fleet_of(ask) is not fleet
+    fleet = fleet_of(ask)
+    ask(type="reset", config={"weights": {"progress": 3.0}}, observation="road")
     assert fleet_of(ask) is not fleet
 
 

@@ -3,18 +3,23 @@
 import json
 import pickle
 import re
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
 from stable_baselines3 import PPO
 
+from hotlap.models.actor import pack_model
 from hotlap.models.model_file import read_model
-from hotlap.models.policy import LearnedPolicy
+from hotlap.models.shipped_models import find_shipped
+from hotlap.sim.policy_forward import decide_cars, make_memory
 from hotlap.sim.version import PHYSICS_VERSION
-from tiny_runs import tiny_config, train
+from hotlap.training.vec_envs.racer import RacerVecEnv
+from tiny_runs import recipe_config, tiny_config, train
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "models.md"
 
@@ -23,10 +28,10 @@ pytestmark = pytest.mark.timeout(60)  # the first test that needs a run waits fo
 
 @pytest.fixture(scope="module")
 def runs(compiled, tmp_path_factory):
-    """A folder with two runs in results/experiments: `ppo_seed42` of the racer and `cartpole`."""
+    """A folder with two runs in results/experiments: `ppo_seed42` of the default recipe and `cartpole`."""
     place = tmp_path_factory.mktemp("place")
     experiments = place / "results" / "experiments"
-    train(tiny_config("ppo", num_envs=4, racer={"action_repeat": 4, "lap_fourier": 8}), experiments / "ppo_seed42")
+    train(recipe_config(), experiments / "ppo_seed42")
     train(tiny_config("ppo", "CartPole-v1", normalize={"obs": False, "reward": False}), experiments / "cartpole")
     return place
 
@@ -52,14 +57,16 @@ def plain(tmp_path_factory):
 def test_a_run_or_a_model_is_exported_as_onnx(hotlap, at_runs, tmp_path, name):
     answer = hotlap("export", name, "--format", "onnx", "--out", tmp_path / "new" / "driver.onnx")
     assert (answer.code, answer.err) == (0, "")
-    assert "ppo model of hotlap/Racer-v0, step 100" in answer.out
+    assert "ppo model of hotlap/Racer-v0, step 2,048" in answer.out
     assert str(tmp_path / "new" / "driver.onnx") in answer.out
-    assert "drives with action_repeat 4, stack 1, lap_fourier 8" in answer.out
+    assert "drives with action_repeat 4, stack 1, lap_fourier 8, observation road" in answer.out
     session = onnxruntime.InferenceSession(str(tmp_path / "new" / "driver.onnx"))
     model = read_model(next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip")))
-    obs = np.random.default_rng(0).random((100, 14 + 16), np.float32)
-    ours = LearnedPolicy.from_file(model).act(obs)
-    np.testing.assert_allclose(session.run(None, {"observation": obs})[0], ours, rtol=0.0, atol=1e-5)
+    obs = np.random.default_rng(0).random((100, 58), np.float32)
+    packed = pack_model(model)
+    memory = make_memory(packed, len(obs))
+    decide_cars(packed, obs, memory)
+    np.testing.assert_array_equal(session.run(None, {"observation": obs})[0], memory.actions)
 
 
 def test_a_run_is_exported_for_sb3_with_a_warning_about_pickles(hotlap, at_runs, tmp_path):
@@ -67,8 +74,15 @@ def test_a_run_is_exported_for_sb3_with_a_warning_about_pickles(hotlap, at_runs,
     assert answer.code == 0
     [line] = answer.err.splitlines()
     assert "pickle" in line
+    assert list(tmp_path.iterdir()) == [tmp_path / "driver.zip"]
+    assert str(tmp_path / "driver.zip") in answer.out
+    assert PPO.load(tmp_path / "driver.zip").num_timesteps == 2048
+
+
+def test_a_normalizer_of_another_environment_is_exported_beside_the_model(hotlap, at_runs, tmp_path, cartpole):
+    answer = hotlap("export", cartpole.path, "--format", "sb3", "--out", tmp_path / "pole")
+    assert answer.code == 0
     assert [str(path) in answer.out for path in sorted(tmp_path.iterdir())] == [True, True]
-    assert PPO.load(tmp_path / "driver.zip").num_timesteps == 100
 
 
 def test_the_output_for_other_environments_has_no_action_repeat(hotlap, at_runs, tmp_path):
@@ -128,19 +142,29 @@ def test_the_default_output_is_beside_the_imported_file(hotlap, plain):
 
 def test_a_racer_is_exported_and_imported_again(hotlap, at_runs, tmp_path):
     hotlap("export", "ppo_seed42", "--format", "sb3", "--out", tmp_path / "driver")
-    answer = hotlap(
-        "import", tmp_path / "driver.zip", "--trust-pickle", "--vecnormalize", tmp_path / "driver_vecnormalize.pkl",
-        "--track", "track-02", "--action-repeat", 4, "--lap-fourier", 8, "--out", tmp_path / "back.zip",
-    )  # fmt: skip
+    answer = hotlap("import", tmp_path / "driver.zip", "--trust-pickle", "--out", tmp_path / "back.zip")
     assert (answer.code, answer.err) == (0, "")
-    assert f"taken to be trained with physics {PHYSICS_VERSION}" in answer.out
-    assert "drives with action_repeat 4, stack 1, lap_fourier 8" in answer.out
+    assert "drives with action_repeat 4, stack 1, lap_fourier 8, observation road" in answer.out
     first = read_model(next(at_runs.glob("results/experiments/ppo_seed42/*_model.zip")))
     back = read_model(tmp_path / "back.zip")
     assert back.card.weights_digest == first.card.weights_digest
-    assert back.card.track == "track-02"
-    figures = hotlap("evaluate", tmp_path / "back.zip", "--episodes", 1, "--json").figures
+    assert (back.card.track, back.card.track_digest) == ("track-01", first.card.track_digest)
+    np.testing.assert_array_equal(pack_model(back).numbers, pack_model(first).numbers)
+    figures = hotlap("evaluate", tmp_path / "back.zip", "--episodes", 1, "--track", "track-02", "--json").figures
     assert figures["track"] == "track-02"
+
+
+def test_a_racer_of_plain_sb3_is_taken_to_be_trained_with_the_present_physics(hotlap, tmp_path):
+    env = RacerVecEnv(2, observation="road", lap_fourier=1)
+    PPO("MlpPolicy", env, policy_kwargs={"net_arch": [8]}, seed=1).save(tmp_path / "plain.zip")
+    answer = hotlap(
+        "import", tmp_path / "plain.zip", "--trust-pickle", "--observation", "road", "--lap-fourier", 1,
+        "--action-repeat", 4, "--track", "track-02",
+    )  # fmt: skip
+    assert (answer.code, answer.err) == (0, "")
+    assert f"taken to be trained with physics {PHYSICS_VERSION}" in answer.out
+    card = read_model(tmp_path / "plain_hotlap.zip").card
+    assert (card.observation, card.lap_fourier, card.action_repeat, card.track) == ("road", 1, 4, "track-02")
 
 
 class Malicious:
@@ -206,18 +230,41 @@ def test_the_imported_file_is_not_overwritten(refused, plain):
 # --- the documentation ---
 
 
-def test_the_commands_and_the_python_in_the_documentation_run(hotlap, runs, monkeypatch):
-    monkeypatch.chdir(runs)
+@pytest.fixture(scope="module")
+def champions(tmp_path_factory):
+    """A folder with the champion of track-01 as the run of the documentation's examples."""
+    place = tmp_path_factory.mktemp("champions")
+    folder = place / "results" / "experiments" / "ppo_seed42"
+    folder.mkdir(parents=True)
+    shutil.copy(find_shipped("champion", "track-01"), folder / "ppo_seed42_best.zip")
+    return place
+
+
+@pytest.mark.parametrize("place", ["runs", "champions"])
+def test_all_that_the_documentation_prints_runs(request, hotlap, place, monkeypatch):
+    """On a model of the default recipe, and on the champion; the exported and imported model drives as the first."""
+    monkeypatch.chdir(request.getfixturevalue(place))
     text = DOCUMENTATION.read_text(encoding="utf-8")
-    commands = re.findall(r"^hotlap ((?:export|import) .*?)(?: *#.*)?$", text, re.MULTILINE)
-    assert len(commands) == 3
-    for command in commands:
-        answer = hotlap(*command.replace("\\", "").split())
-        assert answer.code == 0, answer
-    examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 2
-    for number, example in enumerate(examples, start=1):
-        exec(compile(example, f"models.md, example {number}", "exec"), {})
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["json", "", "", "python", "", "python", ""]
+    figures = []
+    for number, (kind, block) in enumerate(blocks, start=1):
+        if kind == "python":
+            scope: dict[str, Any] = {}
+            exec(compile(block, f"models.md, block {number}", "exec"), scope)
+            assert scope["env"].unwrapped.observation_space.shape == (58,)
+            assert scope["info"]["rawSpeed"] > 0.0
+        for command in block.splitlines() if not kind else ():
+            program, *arguments = command.split()
+            if program == "pip":
+                continue
+            assert program == "hotlap"
+            answer = hotlap(*arguments, *(["--json"] if arguments[0] == "evaluate" else []))
+            assert answer.code == 0, answer
+            figures += [answer.figures] if arguments[0] == "evaluate" else []
+    first, back = figures
+    assert first.pop("driver") != back.pop("driver")
+    assert back == first
 
 
 def test_the_documented_metadata_is_that_of_a_model(hotlap, at_runs, tmp_path):

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from hotlap.models.model_file import ModelFile, read_model
-from tiny_runs import tiny_config, train
+from hotlap.training.run_config import RunConfig
+from tiny_runs import recipe_config, tiny_config, train
 
+RECIPE = "recipe"
 BARE = {"obs": False, "reward": False}
 RUNS: dict[str, dict[str, Any]] = {
     "ppo-racer": {
@@ -26,11 +28,12 @@ RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def exported_run(compiled, tmp_path_factory):
-    """The final model of a run, by its key in RUNS."""
+    """The final model of a run, by its key in RUNS, or `recipe` for a user's first model."""
 
     @cache
     def model(name: str) -> ModelFile:
-        config, folder = tiny_config(**RUNS[name]), tmp_path_factory.mktemp(name)
+        config: RunConfig = recipe_config() if name == RECIPE else tiny_config(**RUNS[name])
+        folder = tmp_path_factory.mktemp(name)
         train(config, folder)
         return read_model(folder / f"{config.experiment_id}_model.zip")
 

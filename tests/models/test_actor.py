@@ -7,7 +7,8 @@ import pytest
 
 from hotlap.drivers.learned import LearnedDriver
 from hotlap.errors import ModelError
-from hotlap.models.actor import ACTORS, pack_model
+from hotlap.models.actor import pack_model
+from hotlap.models.actor_layers import ACTORS
 from hotlap.models.algorithms import ALGORITHMS
 from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.policy import activation_name

@@ -191,7 +191,7 @@ def test_a_policy_kind_that_does_not_fit_the_observations_is_refused(racer):
 
 def test_a_huge_network_is_refused_before_it_is_built(racer, monkeypatch):
     model = read_model(racer.path)
-    card = replace(model.card, policy=PolicySettings("MlpPolicy", (65_536,) * 8))
+    card = replace(model.card, policy=PolicySettings("MlpPolicy", (65_536, 2048)))
     monkeypatch.setattr(policy, "ALGORITHMS", {})  # building it would need these
     assert "do not fit the network" in refusal(replace(model, card=card), *racer_spaces(card))
 

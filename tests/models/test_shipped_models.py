@@ -1,9 +1,11 @@
 """The drivers that come with the package drive as their cards say, to the last digit."""
 
+import hashlib
 import json
 
 import pytest
 
+from hotlap.config import read_mapping
 from hotlap.drivers.driver import make_driver
 from hotlap.errors import DriverError
 from hotlap.evaluation.evaluate import evaluate
@@ -22,6 +24,7 @@ from hotlap.models.shipped_models import (
 from hotlap.optimal.reference import find_reference
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import load_track
+from hotlap.training.run_config import digest_of, load_config
 
 BUILT_IN = ["track-01", "track-02", "track-03"]
 
@@ -67,6 +70,28 @@ def test_a_card_tells_how_the_model_was_made(name):
     page = (SHIPPED_FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert all(card[key] in page for key in ("method", "hardware", "limits"))
     assert (SHIPPED_FOLDER / f"{name}.zip").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, "generalist"])
+def test_a_card_names_the_files_that_it_was_trained_with(name):
+    """The digest in the model proves that the last file is the configuration of the training it is from."""
+    card, model = card_of(name), read_model(SHIPPED_FOLDER / f"{name}.zip")
+    page = (SHIPPED_FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    names = [recipe["file"] for recipe in card["recipes"]]
+    assert sorted(names) == sorted(path.name for path in SHIPPED_FOLDER.glob(f"{name}*.toml"))
+    assert names[-1] == f"{name}.toml"
+    for recipe in card["recipes"]:
+        path = SHIPPED_FOLDER / recipe["file"]
+        assert recipe["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert f"`{recipe['file']}` (SHA-256 `{recipe['sha256']}`)" in page
+        config = load_config(path)  # today's reader takes it
+        assert (config.policy.net_arch, config.seed) == (model.card.policy.net_arch, model.card.seed)
+        assert (config.racer.lap_fourier, config.racer.observation) == (model.card.lap_fourier, model.card.observation)
+        assert name in (config.racer.track, "generalist")
+    assert card["config_digest"] == model.card.config_digest
+    assert digest_of(read_mapping(SHIPPED_FOLDER / names[-1])) == model.card.config_digest
+    assert len(card["reproduction"]) > 20
+    assert card["reproduction"] in page
 
 
 def test_a_track_without_a_champion_is_told_which_have_one():

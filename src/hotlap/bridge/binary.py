@@ -3,15 +3,16 @@
 A request is float32 (N, 3). A reply holds, for N cars of which M ended their episode on this step:
 
     uint32   N, M
-    float32  observation (N, 14), reward (N), then a column of N for each of FLOAT_COLUMNS
+    float32  observation (N, L), reward (N), then a column of N for each of FLOAT_COLUMNS
     int32    a column of N for each of INT_COLUMNS
     uint8    terminated (N), truncated (N), then a column of N for each of BOOL_COLUMNS
     int32    index (M) of the cars that ended
-    float32  last observation (M, 14), then a column of M for each of FLOAT_COLUMNS
+    float32  last observation (M, L), then a column of M for each of FLOAT_COLUMNS
     int32    a column of M for each of INT_COLUMNS
     uint8    a column of M for each of BOOL_COLUMNS
 
-`lapTime` is NaN where no lap ended. Every array starts at a multiple of its item's size.
+L is the length of the observation that `reset` asked for: 14 for `rays`. `lapTime` is NaN where no lap ended. Every
+array starts at a multiple of its item's size.
 """
 
 import struct
@@ -42,13 +43,13 @@ Columns = dict[str, NDArray[Any]]
 class StepArrays:
     """The result of a step of N cars, M of which ended and were reset; info columns by name."""
 
-    obs: NDArray[np.float32]  # (N, 14)
+    obs: NDArray[np.float32]  # (N, L)
     rewards: NDArray[np.float32]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     infos: Columns
     ended: NDArray[np.int32]  # (M,), indices of the cars that ended
-    final_obs: NDArray[np.float32]  # (M, 14)
+    final_obs: NDArray[np.float32]  # (M, L)
     final_infos: Columns  # of M rows
 
 
@@ -92,39 +93,40 @@ def _ints(values: NDArray[Any]) -> bytes:
     return values.astype(_INT, copy=False).tobytes()
 
 
-def read_step(data: bytes) -> StepArrays:
-    """Decode a step reply into arrays that own their memory."""
+def read_step(data: bytes, num_obs: int = NUM_OBSERVATIONS) -> StepArrays:
+    """Decode a step reply, with observations of length `num_obs`, into arrays that own their memory."""
     if len(data) < _HEAD.size:
         raise BridgeError(f"bridge: a binary reply has at least {_HEAD.size} bytes, got {len(data)}.")
     num_cars, num_ended = _HEAD.unpack_from(data)
-    expected = _HEAD.size + num_cars * (_row_bytes() + 2) + num_ended * (_row_bytes() - _FLOAT.itemsize + _INT.itemsize)
+    row_bytes = _row_bytes(num_obs)
+    expected = _HEAD.size + num_cars * (row_bytes + 2) + num_ended * (row_bytes - _FLOAT.itemsize + _INT.itemsize)
     if len(data) != expected:
         raise BridgeError(f"bridge: a binary reply of {num_cars} car(s) has {expected} bytes, got {len(data)}.")
     reader = _Reader(data)
-    obs, rewards = reader.take(_FLOAT, num_cars * NUM_OBSERVATIONS), reader.take(_FLOAT, num_cars)
+    obs, rewards = reader.take(_FLOAT, num_cars * num_obs), reader.take(_FLOAT, num_cars)
     infos = reader.columns(FLOAT_COLUMNS, _FLOAT, num_cars) | reader.columns(INT_COLUMNS, _INT, num_cars)
     terminated, truncated = reader.take(_BYTE, num_cars) != 0, reader.take(_BYTE, num_cars) != 0
     infos |= reader.bools(num_cars)
-    ended, final_obs = reader.take(_INT, num_ended), reader.take(_FLOAT, num_ended * NUM_OBSERVATIONS)
+    ended, final_obs = reader.take(_INT, num_ended), reader.take(_FLOAT, num_ended * num_obs)
     finals = reader.columns(FLOAT_COLUMNS, _FLOAT, num_ended) | reader.columns(INT_COLUMNS, _INT, num_ended)
     finals |= reader.bools(num_ended)
     if num_ended and (ended.min() < 0 or ended.max() >= num_cars):
         raise BridgeError(f"bridge: a binary reply of {num_cars} car(s) names a car that is not in the batch.")
     return StepArrays(
-        obs.reshape(num_cars, NUM_OBSERVATIONS),
+        obs.reshape(num_cars, num_obs),
         rewards,
         terminated,
         truncated,
         infos,
         ended,
-        final_obs.reshape(num_ended, NUM_OBSERVATIONS),
+        final_obs.reshape(num_ended, num_obs),
         finals,
     )
 
 
-def _row_bytes() -> int:
+def _row_bytes(num_obs: int) -> int:
     """Bytes of one car's observation, reward and info."""
-    num_words = NUM_OBSERVATIONS + 1 + len(FLOAT_COLUMNS) + len(INT_COLUMNS)
+    num_words = num_obs + 1 + len(FLOAT_COLUMNS) + len(INT_COLUMNS)
     return num_words * _FLOAT.itemsize + len(BOOL_COLUMNS)
 
 

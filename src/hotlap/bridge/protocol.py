@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from hotlap.envs.settings import StartName
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import BridgeError
 
 PROTOCOL = 1
@@ -47,6 +48,7 @@ class Reset(Request, tag="reset", frozen=True):
     seed: int | Annotated[list[int], Meta(max_length=MAX_ENVS)] | None = None
     num_envs: Annotated[int, Meta(ge=1, le=MAX_ENVS)] | None = None
     start: StartName | None = None
+    observation: ObservationName | None = None
 
 
 class Step(Request, tag="step", frozen=True):
@@ -86,7 +88,7 @@ class ResetResult(Reply, tag="reset_result"):
 
 
 class BatchResetResult(Reply, tag="reset_result"):
-    """The first observations, (N, 14); info as columns of N."""
+    """The first observations, one row per car; info as columns of N."""
 
     observation: list[list[float]]
     info: dict[str, list[Any]]

@@ -14,7 +14,14 @@ from hotlap.config import camel_case
 from hotlap.envs.infos import Info
 from hotlap.envs.racer import DEFAULT_TRACK, Observation, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
-from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
+from hotlap.envs.spaces import (
+    DEFAULT_OBSERVATION,
+    NUM_ACTIONS,
+    ObservationName,
+    action_space,
+    as_actions,
+    observation_space,
+)
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 
@@ -32,11 +39,13 @@ class RemoteRacerEnv(gym.Env[Any, Any]):
         track_id: str = DEFAULT_TRACK,
         config: SettingsSource = None,
         render_mode: str | None = None,
+        observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
         refuse_render_mode(render_mode)
         self.render_mode = None
         self.action_space = action_space()
-        self.observation_space = observation_space()
+        self.observation_space = observation_space(observation)
+        self._observation = observation
         self._track_id = track_id
         self._config = config_json(config)
         self._is_seeded = False
@@ -53,6 +62,7 @@ class RemoteRacerEnv(gym.Env[Any, Any]):
             config=self._config,
             seed=None if seed is None else seed % 2**64,
             start=start,  # type: ignore[arg-type]  # `start_option` checked it
+            observation=self._observation,
         )
         result = self._client.ask(request, read_reset)
         self._is_seeded = True

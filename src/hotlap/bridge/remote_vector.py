@@ -18,9 +18,17 @@ from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.envs.seeds import resolve_seed
 from hotlap.envs.settings import SettingsSource
-from hotlap.envs.spaces import NUM_ACTIONS, action_space, as_actions, observation_space
+from hotlap.envs.spaces import (
+    DEFAULT_OBSERVATION,
+    NUM_ACTIONS,
+    ObservationName,
+    action_space,
+    as_actions,
+    num_observations,
+    observation_space,
+)
 from hotlap.errors import ConfigError
-from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
+from hotlap.sim.world import INFO_DTYPE
 
 Arrays = NDArray[Any]
 
@@ -41,13 +49,15 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
         config: SettingsSource = None,
         render_mode: str | None = None,
         binary: bool = True,
+        observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
         if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_ENVS:
             raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_ENVS}, got {num_envs!r:.40}.")
         refuse_render_mode(render_mode)
         self.num_envs = num_envs
         self.single_action_space = action_space()
-        self.single_observation_space = observation_space()
+        self.single_observation_space = observation_space(observation)
+        self._observation, self._num_obs = observation, num_observations(observation)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._track_ids = [track_id] if isinstance(track_id, str) else list(track_id)
@@ -74,6 +84,7 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
             seed=None if is_continued else resolve_seed(seed, self.num_envs, self.np_random),
             num_envs=self.num_envs,
             start=start,  # type: ignore[arg-type]  # `start_option` checked it
+            observation=self._observation,
         )
         result = self._client.ask(request, read_batch_reset)
         self._is_seeded = True
@@ -102,14 +113,14 @@ class RemoteRacerVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.
             finals["lapTime"][:] = np.nan
             for name, column in result.final_infos.items():
                 finals[name][result.ended] = column
-            final_obs = np.zeros((self.num_envs, NUM_OBSERVATIONS), np.float32)
+            final_obs = np.zeros((self.num_envs, self._num_obs), np.float32)
             final_obs[result.ended] = result.final_obs
             info["final_obs"], info["_final_obs"] = final_obs, has_ended
             info["final_info"], info["_final_info"] = masked_info(finals, has_ended), has_ended
         return result.obs, result.rewards, result.terminated, result.truncated, info
 
     def _step_binary(self, actions: NDArray[np.float32]) -> StepArrays:
-        return read_step(self._client.step_binary(write_actions(actions)))
+        return read_step(self._client.step_binary(write_actions(actions)), self._num_obs)
 
     def _step_json(self, actions: NDArray[np.float32]) -> StepArrays:
         request = _step_template(self.num_envs) % tuple(actions.ravel().tolist())
@@ -150,6 +161,6 @@ def arrays_from(result: BatchStepResult) -> StepArrays:
         np.array(result.truncated, np.bool_),
         infos,
         np.array(list(result.finals), np.int32),
-        final_obs.reshape(len(finals), NUM_OBSERVATIONS),
+        final_obs.reshape(len(finals), len(result.observation[0])),
         final_infos,
     )

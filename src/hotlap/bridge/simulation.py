@@ -23,7 +23,7 @@ from hotlap.envs.fleet import Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import NUM_ACTIONS, as_actions
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, NUM_ACTIONS, as_actions, num_observations
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.tracks.registry import load_tracks
@@ -57,9 +57,10 @@ def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.
         track_ids = [track_ids]
     settings = settings_from(bytes(request.config))
     _check_seed(request)
-    if current is not None and current.fits(track_ids, settings, request.num_envs):
+    observation = request.observation or DEFAULT_OBSERVATION
+    if current is not None and current.fits(track_ids, settings, request.num_envs, num_observations(observation)):
         return current
-    fleet = Fleet(track_ids, settings, request.num_envs or 1, CpuEngine())
+    fleet = Fleet(track_ids, settings, request.num_envs or 1, CpuEngine(), observation)
     return Simulation(fleet, track_ids, request.num_envs is not None, rng)
 
 
@@ -87,9 +88,9 @@ class Simulation:
         self._action_bytes = self._actions.data.cast("B")
         self._first_obs = self._batch.obs[0]
 
-    def fits(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None) -> bool:
+    def fits(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None, num_obs: int) -> bool:
         """Whether a reset that asks for these can reuse this simulation."""
-        if self.is_batch != (num_envs is not None) or (num_envs or 1) != self.fleet.num_cars:
+        if self.is_batch != (num_envs is not None) or self._batch.obs.shape != (num_envs or 1, num_obs):
             return False
         return self._has_tracks(track_ids) and self.fleet.settings == settings
 

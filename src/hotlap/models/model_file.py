@@ -4,13 +4,13 @@ This module imports no learning library, so that a model's card can be read quic
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from gymnasium import Space
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, ObservationName
 from hotlap.errors import ConfigError, InputFileError, ModelError
 from hotlap.models.archive import Archive, read_archive, write_archive
+from hotlap.models.number_checks import (
+    refuse_bad_statistics,
+    refuse_not_finite,
+    refuse_other_types,
+    refuse_overflow,
+)
 from hotlap.models.space_data import space_from_data
 from hotlap.sim.version import PHYSICS_VERSION
 
@@ -29,7 +35,9 @@ EXPERIMENTS = Path("results") / "experiments"  # the default place of runs
 AlgorithmName = Literal["ppo", "sac", "a2c"]
 PolicyKind = Literal["auto", "MlpPolicy", "CnnPolicy", "MultiInputPolicy"]
 POLICY_GROUP, NORMALIZER_GROUP = "policy", "normalizer"
+MAX_LAYERS = 32  # hidden ones, of the policy and of the value function
 MAX_WIDTH = 65_536
+MAX_WEIGHTS = 1 << 27  # between hidden layers: half a gigabyte in float32, before gradients and optimizer
 NUM_PEDAL_AXES = 2  # of the action head `pedal_axis`: steering, and throttle against brake
 CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 _ENVIRONMENT = re.compile(r"[\w:./-]{1,200}", re.ASCII)
@@ -64,11 +72,22 @@ class PolicySettings:
         return (*self.net_arch, NUM_PEDAL_AXES) if self.action_head == "pedal_axis" else tuple(self.net_arch)
 
     def __post_init__(self) -> None:
+        for name in ("net_arch", "critic_arch"):
+            _check_layers(name, getattr(self, name) or ())
         check_ranges(self)
         if self.critic_arch is not None and self.net_arch is None:
             raise ConfigError("critic_arch: needs net_arch. Give both.")
         if self.action_head != "linear" and (self.net_arch is None or self.activation != "tanh"):
             raise ConfigError(f"action_head: {self.action_head} needs net_arch and the activation tanh. Give both.")
+
+
+def _check_layers(name: str, widths: Sequence[int]) -> None:
+    """Refuse networks that take minutes or more memory than there is to build."""
+    if len(widths) > MAX_LAYERS:
+        raise ConfigError(f"{name}: has {len(widths):,} layers; at most {MAX_LAYERS} are allowed. Use fewer.")
+    num_weights = sum(left * right for left, right in pairwise(widths))
+    if max(widths, default=0) <= MAX_WIDTH and num_weights > MAX_WEIGHTS:
+        raise ConfigError(f"{name}: has {num_weights:,} weights; at most {MAX_WEIGHTS:,} are allowed. Use fewer.")
 
 
 @dataclass(frozen=True)
@@ -127,6 +146,11 @@ class ModelCard:
         """The racer's observation space with this stack, Fourier features and layout."""
         return stacked_observation_space(self.stack, self.lap_fourier, self.observation)
 
+    @property
+    def raw_observations(self) -> Space[Any]:
+        """What the environment gives: for the racer the last `stack` observations, without the Fourier features."""
+        return stacked_observation_space(self.stack, 0, self.observation) if self.is_racer else self.spaces[0]
+
     def as_plain(self) -> dict[str, Any]:
         """The card as plain JSON data."""
         plain = asdict(self)
@@ -159,8 +183,9 @@ def read_model(path: Path) -> ModelFile:
         raise ModelError(
             f"{path}: was trained on normalized observations, but their statistics are missing. Use another model."
         )
-    refuse_not_finite(path, {**weights, **normalizer})
-    return ModelFile(path, card, weights, normalizer)
+    model = ModelFile(path, card, weights, normalizer)
+    refuse_bad_numbers(model)
+    return model
 
 
 def write_model(path: Path, model: ModelFile) -> None:
@@ -199,11 +224,21 @@ def refuse_foreign(card: ModelCard, path: Path) -> None:
         )
 
 
-def refuse_not_finite(path: Path, arrays: Arrays) -> None:
-    """Refuse weights or statistics that hold NaN or infinity."""
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise ModelError(f"{path}: {name!r:.80} is not finite, so its training diverged. Use an earlier model.")
+def refuse_bad_numbers(model: ModelFile) -> None:
+    """Refuse weights or statistics with which the policy would give no action."""
+    card = model.card
+    refuse_other_types(model.path, model.weights, model.normalizer)
+    refuse_not_finite(model.path, {**model.weights, **model.normalizer})
+    refuse_bad_statistics(model.path, model.normalizer)
+    refuse_overflow(
+        model.path,
+        model.weights,
+        card.algorithm,
+        activation=card.policy.activation,
+        observations=card.spaces[0],
+        clip_obs=card.clip_obs,
+        statistics=model.normalizer,
+    )
 
 
 def find_model(run: str) -> Path:

@@ -16,7 +16,7 @@ from torch import nn
 
 from hotlap.envs.spaces import action_space, num_observations
 from hotlap.errors import ConfigError, ModelError, one_line
-from hotlap.models.actor import ACTORS, VARIANCE_FLOOR, actor_layers
+from hotlap.models.actor_layers import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.algorithms import ALGORITHMS
 from hotlap.models.model_file import ModelCard, ModelFile, PolicyKind, PolicySettings
 from hotlap.models.space_data import same_to_policy, space_data

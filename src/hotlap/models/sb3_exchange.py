@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,16 +24,33 @@ from hotlap.config import build, snake_case
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, action_space
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
-from hotlap.models.actor import VARIANCE_FLOOR
+from hotlap.models.action_check import refuse_bad_actions, sample_observations
+from hotlap.models.actor_layers import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS, Algorithm
 from hotlap.models.archive import tensors_digest
-from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicySettings, refuse_not_finite
+from hotlap.models.model_file import (
+    Arrays,
+    ModelCard,
+    ModelFile,
+    PolicySettings,
+    refuse_bad_numbers,
+    refuse_foreign,
+)
 from hotlap.models.policy import (
     ACTIVATIONS,
     LearnedPolicy,
     policy_arguments,
     policy_kind,
     refuse_other_spaces,
+)
+from hotlap.models.sb3_racer import (
+    ARGUMENTS,
+    CLASS,
+    FoundFeatures,
+    card_fields,
+    classes_by_value,
+    feature_arguments,
+    find_features,
 )
 from hotlap.models.space_data import space_data
 from hotlap.sim.version import PHYSICS_VERSION
@@ -50,24 +68,38 @@ _Loaded = TypeVar("_Loaded")
 
 
 def export_sb3(model: ModelFile, path: Path) -> list[Path]:
-    """Write a model for `PPO.load`, `A2C.load` or `SAC.load`, and its normalizer for `VecNormalize.load`.
+    """Write a model for `PPO.load`, `A2C.load` or `SAC.load`.
 
-    `path` may end in `.zip` or not; the normalizer goes to `…_vecnormalize.pkl` beside it. Both hold only classes of
-    stable-baselines3 and are made for evaluation: hyperparameters are its defaults, the optimizer is new, and the
-    normalizer neither updates its statistics nor changes rewards. Returns the files written.
+    A model of the racer takes the environment's observations: features and normalizer are inside. That of another
+    environment has its normalizer in a second file, for `VecNormalize.load`. `path` may end in `.zip` or not; the
+    normalizer goes to `…_vecnormalize.pkl` beside it. Neither file needs Hotlap to be loaded. They are made for
+    evaluation: hyperparameters are stable-baselines3's defaults, the optimizer is new, and the normalizer neither
+    updates its statistics nor changes rewards. Returns the files written.
     """
     LearnedPolicy.from_file(model)  # refuses weights that do not fit the card
-    env = _placeholder_env(*model.card.spaces)
+    env = _placeholder_env(model.card.raw_observations, model.card.spaces[1])
     zip_path, pickle_path = sb3_names(path)
+    learner = _make_learner(model, env)
+    _check_actions(model, learner)
     content = io.BytesIO()
-    _make_learner(model, env).save(content)
+    with classes_by_value():
+        learner.save(content)
     write_atomically(zip_path, content.getvalue())
-    if model.card.clip_obs is None:
+    if model.card.clip_obs is None or model.card.is_racer:
         if pickle_path.exists():
-            _log.warning("%s: belongs to another model; this one does not normalize observations.", pickle_path)
+            _log.warning("%s: belongs to another model; this one needs no such file.", pickle_path)
         return [zip_path]
     write_atomically(pickle_path, pickle.dumps(_make_normalizer(model, env, model.card.clip_obs)))
     return [zip_path, pickle_path]
+
+
+def _check_actions(model: ModelFile, learner: Any) -> None:
+    """Refuse a model that gives no action, or one out of bounds, with its own normalizer before it or inside."""
+    if model.card.is_racer:
+        actions, _ = learner.predict(sample_observations(model), deterministic=True)
+    else:
+        actions = LearnedPolicy.from_file(model).act(sample_observations(model))
+    refuse_bad_actions(model, actions)
 
 
 def sb3_names(path: Path) -> tuple[Path, Path]:
@@ -93,7 +125,10 @@ def _make_learner(model: ModelFile, env: DummyVecEnv) -> Any:
     settings: dict[str, Any] = {
         "policy": policy_kind(card.policy, env.observation_space),
         "env": env,
-        "policy_kwargs": policy_arguments(card.policy, card.algorithm),
+        "policy_kwargs": {
+            **policy_arguments(card.policy, card.algorithm),
+            **(feature_arguments(model) if card.is_racer else {}),
+        },
         "device": "cpu",
         "_init_setup_model": False,
     }
@@ -132,15 +167,20 @@ def read_sb3(
 ) -> ModelFile:
     """A model that plain stable-baselines3 saved, converted to one of ours. It unpickles: use it on trusted files only.
 
-    Such a file names neither its environment nor, for the racer, the track or how observations were prepared: `racer`
-    may hold `track`, `action_repeat`, `stack` and `lap_fourier`.
+    A racer that `export_sb3` wrote says what it is. Any other file names neither its environment nor, for the racer,
+    the track or how observations were prepared: `racer` may hold `track`, `action_repeat`, `stack`, `lap_fourier` and
+    `observation_layout`.
     """
     racer_fields = _racer_fields(environment, racer or {})
     algorithm, version = _identify(path)
     learner = _load(path, "a model of stable-baselines3", lambda: _load_learner(path, algorithm))
     observations, actions = learner.observation_space, learner.action_space
     clip_obs, normalizer = None, Arrays()
-    if vecnormalize is not None:
+    features = _find_features(path, learner, environment, vecnormalize)
+    if features is not None:
+        racer_fields = _merge_fields(card_fields(features.about), racer or {})
+        clip_obs, normalizer = features.clip_obs, features.normalizer
+    elif vecnormalize is not None:
         env = _placeholder_env(observations, actions)
         clip_obs, normalizer = _load(vecnormalize, "a VecNormalize", lambda: _statistics(vecnormalize, env))
     elif getattr(learner, "_last_original_obs", None) is not None:
@@ -153,20 +193,44 @@ def read_sb3(
         step=learner.num_timesteps,
         config_digest="",  # it has no configuration of ours
         weights_digest=tensors_digest(weights),
-        policy=_policy_settings(path, algorithm, learner),
+        policy=_policy_settings(path, algorithm, learner, features),
         observation_space=space_data(observations),
         action_space=space_data(actions),
         clip_obs=clip_obs,
         trained_on=f"stable-baselines3 {version:.40}",
         **racer_fields,
     )
+    if features is not None:
+        refuse_foreign(card, path)
+        remedy = "Leave out --stack and --observation."
+        refuse_other_spaces(ModelFile(path, card, weights, normalizer), card.raw_observations, action_space(), remedy)
+        card = replace(card, observation_space=space_data(card.racer_observations))
     model = ModelFile(path, card, weights, normalizer)
-    refuse_not_finite(path, weights)
+    refuse_bad_numbers(model)
     if card.is_racer:
-        remedy = "Name its environment (--env), or its --stack and --lap-fourier."
+        remedy = "Name its environment (--env), or its --observation, --stack and --lap-fourier."
         refuse_other_spaces(model, card.racer_observations, action_space(), remedy)
     LearnedPolicy.from_file(model)  # refuses a normalizer that does not fit
     return model
+
+
+def _find_features(path: Path, learner: Any, environment: str, vecnormalize: Path | None) -> FoundFeatures | None:
+    """What an exported racer says about itself; None for any other model."""
+    try:
+        found = find_features(learner.policy_kwargs or {})
+    except ConfigError as error:
+        raise ModelError(f"{path}: {error} Export the model again.") from None
+    if found is not None and environment not in (RACER_ID, REMOTE_RACER_ID):
+        raise ConfigError(f"{path}: is a model of {RACER_ID}. Leave out --env.")
+    if found is not None and vecnormalize is not None:
+        raise ConfigError(f"{path}: has its normalizer inside. Leave out --vecnormalize.")
+    return found
+
+
+def _merge_fields(told: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The racer's fields of the card, where what the user gives comes first; another track has another road."""
+    is_other_track = "track" in given and given["track"] != told["track"]
+    return {**told, **({"track_digest": None} if is_other_track else {}), **given}
 
 
 def _identify(path: Path) -> tuple[Algorithm, str]:
@@ -216,10 +280,11 @@ def _load_learner(path: Path, algorithm: Algorithm) -> Any:
     return algorithm.sb3_class.load(path, device="cpu", custom_objects=custom_objects)
 
 
-def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySettings:
+def _policy_settings(path: Path, algorithm: Algorithm, learner: Any, features: FoundFeatures | None) -> PolicySettings:
     """The shape of the networks; a policy that Hotlap cannot represent is refused."""
     given: dict[str, Any] = dict(learner.policy_kwargs or {})
-    unsupported = sorted(set(given) - _IRRELEVANT_ARGUMENTS - {"net_arch", "activation_fn", "log_std_init"})
+    known = {"net_arch", "activation_fn", "log_std_init", *((CLASS, ARGUMENTS) if features else ())}
+    unsupported = sorted(set(given) - _IRRELEVANT_ARGUMENTS - known)
     if learner.use_sde:
         unsupported.append("use_sde")
     if unsupported:
@@ -231,6 +296,10 @@ def _policy_settings(path: Path, algorithm: Algorithm, learner: Any) -> PolicySe
     arch = given.get("net_arch")
     if isinstance(arch, Mapping):
         found["net_arch"], found["critic_arch"] = arch.get("pi", []), arch.get(algorithm.critic_key, [])
+        if features and features.about.action_head == "pedal_axis":
+            found["action_head"], found["net_arch"] = "pedal_axis", found["net_arch"][:-1]
+            if found["critic_arch"] == found["net_arch"]:
+                del found["critic_arch"]
     elif arch is not None:
         found["net_arch"] = arch
     if "activation_fn" in given:
@@ -263,6 +332,5 @@ def _statistics(path: Path, env: DummyVecEnv) -> tuple[float | None, Arrays]:
     }
     if normalizer.epsilon != VARIANCE_FLOOR:
         raise ModelError(f"{path}: its epsilon is {normalizer.epsilon:g}; Hotlap supports {VARIANCE_FLOOR:g} only.")
-    refuse_not_finite(path, arrays)
     # JSON cannot hold infinity; the largest float does not clip either.
     return (min(float(normalizer.clip_obs), sys.float_info.max) if normalizer.norm_obs else None), arrays

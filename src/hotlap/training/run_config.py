@@ -174,11 +174,15 @@ class RunConfig:
         Nor are the device, the place of the start model and the address of a bridge, which may be other ones when the
         run is resumed.
         """
-        left_out = ("steps", "device", "start_model")
-        plain = {key: value for key, value in self.as_plain().items() if key not in left_out}
-        if "env_args" in plain:
-            plain["env_args"] = {key: value for key, value in plain["env_args"].items() if key != "bridge_url"}
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+        return digest_of(self.as_plain())
+
+
+def digest_of(plain: Mapping[str, Any]) -> str:
+    """The digest of a resolved configuration as plain data; see `RunConfig.digest`."""
+    plain = {key: value for key, value in plain.items() if key not in ("steps", "device", "start_model")}
+    if "env_args" in plain:
+        plain["env_args"] = {key: value for key, value in plain["env_args"].items() if key != "bridge_url"}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def load_config(path: Path) -> RunConfig:
