@@ -10,11 +10,13 @@ from hotlap.bridge.protocol import (
     PROTOCOL,
     CloseResult,
     Frame,
+    GetState,
     Hello,
     HelloResult,
     Reply,
     Request,
     Reset,
+    SetState,
     Step,
     StepBatch,
     decode_batch,
@@ -69,6 +71,10 @@ class Session:
             return Frame(encode(self._reset(request)))
         if isinstance(request, Hello):
             return Frame(encode(self._greet(request)))
+        if isinstance(request, GetState):
+            return Frame(encode(self._require_simulation("get_state").get_state()))
+        if isinstance(request, SetState):
+            return Frame(encode(self._require_simulation("set_state").set_state(request)))
         self._simulation, self._decode = None, decode_single  # only `close` is left
         return _CLOSED
 
@@ -77,9 +83,9 @@ class Session:
             raise BridgeError('request: binary frames are not enabled. Send {"type":"hello","binary":true} first.')
         return Frame(self._require_simulation().step_binary(data), is_binary=True)
 
-    def _require_simulation(self) -> Simulation:
+    def _require_simulation(self, what: str = "step") -> Simulation:
         if self._simulation is None:
-            raise BridgeError('step: no episode has begun. Send {"type":"reset"} first.')
+            raise BridgeError(f'{what}: no episode has begun. Send {{"type":"reset"}} first.')
         return self._simulation
 
     def _reset(self, request: Reset) -> Reply:

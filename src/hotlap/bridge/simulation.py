@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.bridge.binary import read_actions, write_step
+from hotlap.bridge.car_states import state_columns, with_columns
 from hotlap.bridge.protocol import (
+    MAX_STEP_TICKS,
     Action,
     BatchResetResult,
     BatchStepResult,
     Final,
+    GetStateResult,
     Reset,
     ResetResult,
+    SetState,
+    SetStateResult,
     StepResult,
     decode_config,
 )
@@ -57,6 +62,7 @@ def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.
         track_ids = [track_ids]
     settings = settings_from(bytes(request.config))
     _check_seed(request)
+    _check_repeat(request)
     observation = request.observation or DEFAULT_OBSERVATION
     if current is not None and current.fits(track_ids, settings, request.num_envs, num_observations(observation)):
         return current
@@ -72,6 +78,15 @@ def _check_seed(request: Reset) -> None:
         raise ConfigError(f"seed must be zero or more, got {min(seeds)}.")
 
 
+def _check_repeat(request: Reset) -> None:
+    num_cars, repeat = request.num_envs or 1, request.action_repeat or 1
+    if num_cars * repeat > MAX_STEP_TICKS:
+        raise ConfigError(
+            f"actionRepeat times numEnvs must be at most {MAX_STEP_TICKS}, got {repeat} times {num_cars}. "
+            "Divide the cars over several connections."
+        )
+
+
 class Simulation:
     """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
@@ -81,6 +96,7 @@ class Simulation:
         self._rng = rng
         self._batch = fleet.batch
         self._is_seeded = False
+        self._repeat = 1  # ticks per step
         self._track_ids = track_ids  # as the client gave them
         self._are_shipped = all(track.is_shipped for track in fleet.tracks)
         # Made once: for one car, indexing arrays would cost as much as stepping it.
@@ -102,6 +118,7 @@ class Simulation:
 
     def reset(self, request: Reset) -> ResetResult | BatchResetResult:
         """Begin an episode for every car."""
+        self._repeat = request.action_repeat or 1
         if request.seed is not None or not self._is_seeded:
             seed = request.seed if request.seed is not None else int(self._rng.integers(2**62))
             self.fleet.seed(self._car_seeds(seed))
@@ -121,11 +138,11 @@ class Simulation:
         return np.array([one % 2**64 for one in seeds], np.uint64)
 
     def step(self, action: Action) -> StepResult:
-        """One tick of a single car."""
+        """One step of a single car."""
         if max(action) > 1.0 or min(action) < -1.0:  # JSON may hold numbers too large for float32
             action = (_clip(action[0]), _clip(action[1]), _clip(action[2]))
         _ACTION.pack_into(self._action_bytes, 0, *action)
-        self.fleet.step(self._actions, autoreset=False)
+        self.fleet.step(self._actions, autoreset=False, repeat=self._repeat)
         batch = self._batch
         values = batch.infos.item()
         has_lap = values[_LAP_TIME] == values[_LAP_TIME]  # false for NaN
@@ -138,8 +155,8 @@ class Simulation:
         )
 
     def step_batch(self, actions: list[Action]) -> BatchStepResult:
-        """One tick of every car; a car that ends is reset at once."""
-        self.fleet.step(as_actions(actions, self._actions.shape), autoreset=True)
+        """One step of every car; a car that ends is reset at once."""
+        self.fleet.step(as_actions(actions, self._actions.shape), autoreset=True, repeat=self._repeat)
         batch = self._batch
         finals = {
             int(car): Final(batch.final_obs[car].tolist(), step_info(batch.final_infos[car].item()))
@@ -155,9 +172,21 @@ class Simulation:
         )
 
     def step_binary(self, data: bytes) -> bytes:
-        """One tick of one car or of a batch, in the binary format."""
-        self.fleet.step(read_actions(data, self.fleet.num_cars), autoreset=self.is_batch)
+        """One step of one car or of a batch, in the binary format."""
+        actions = read_actions(data, self.fleet.num_cars)
+        self.fleet.step(actions, autoreset=self.is_batch, repeat=self._repeat)
         return write_step(self._batch, self._ended() if self.is_batch else np.zeros(0, np.intp))
+
+    def get_state(self) -> GetStateResult:
+        """The state of every car."""
+        return GetStateResult(state_columns(self.fleet.get_state()))
+
+    def set_state(self, request: SetState) -> SetStateResult:
+        """Continue some of the cars from a state; one that does not fit is refused and changes nothing."""
+        state, cars = with_columns(self.fleet.get_state(), request.first, request.state)
+        self.fleet.set_state(state)
+        self._is_seeded = True
+        return SetStateResult(self._batch.obs[cars].tolist())
 
     def _ended(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._batch.terminated | self._batch.truncated)
