@@ -260,6 +260,35 @@ def test_no_more_tracks_are_built_than_there_are_cars():
     assert "is not known" in ask(type="reset", trackId=[*every, "nowhere"], numEnvs=2)["message"]
 
 
+def test_a_client_that_asks_for_a_hundred_tracks_does_not_keep_another_waiting(compiled, tmp_path):
+    tracks = [entry.track_id for entry in list_tracks()][:100]
+    waits_s, is_done = [], threading.Event()
+    with (
+        BridgeProcess(tmp_path / "log") as server,  # a new one, which has built no track yet
+        JsonClient(server.url) as good,
+        JsonClient(server.url, timeout=50.0) as greedy,
+    ):
+
+        def ask_for_all() -> None:
+            reply = greedy(type="reset", trackId=tracks, numEnvs=1024, observation="road")
+            assert np.shape(reply["observation"]) == (1024, 58)
+            assert greedy(type="step", action=[FULL_THROTTLE] * 1024)["type"] == "step_result"
+            is_done.set()
+
+        good(type="reset")
+        thread = threading.Thread(target=ask_for_all)
+        thread.start()
+        while not is_done.is_set() and thread.is_alive():
+            began_s = time.perf_counter()
+            assert good(type="step", action=FULL_THROTTLE)["type"] == "step_result"
+            waits_s.append(time.perf_counter() - began_s)
+        thread.join(50.0)
+    assert is_done.is_set()
+    print(f"\n{len(waits_s)} steps while 100 tracks were built, the longest took {max(waits_s):.3f} s")
+    assert len(waits_s) > 50
+    assert max(waits_s) < 1.0
+
+
 def reset_with_varying_tracks(client: JsonClient, num_resets: int, tracks: list[str], rng: np.random.Generator) -> None:
     for _ in range(num_resets):
         chosen = rng.choice(tracks, rng.integers(1, 24)).tolist()

@@ -255,7 +255,7 @@ def test_continue_resumes_an_unfinished_run_and_keeps_a_finished_one(hotlap, une
         (["--bridge-url", "ws://127.0.0.1:9"], "no bridge there"),
         (["--bridge-url", "ws://127.0.0.1:9", "--env", "CartPole-v1"], "Leave one of them out"),
         (
-            ["--bridge-url", "ws://127.0.0.1:9", "--device", "cuda"],
+            ["--bridge-url", "ws://127.0.0.1:9", "--recipe", "racer-ppo-generalist"],
             "device: cars behind a bridge are trained on the CPU",
         ),
         (["--recipe", "bridge.toml"], "a recipe cannot name a bridge. Give its URL with --bridge-url."),

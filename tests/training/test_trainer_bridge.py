@@ -120,6 +120,7 @@ def test_a_bridge_that_dies_stops_the_run_with_a_checkpoint_to_resume_from(bridg
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_200000_decisions_of_the_recipe_over_the_bridge_give_the_weights_of_the_local_run(bridge_server, tmp_path):
     asked = {"env": REMOTE_RACER, "env_args.bridge_url": bridge_server.url, "steps": 200_000, "evaluation.interval": 0}
     config = resolve_config("racer-ppo", asked)

@@ -1,6 +1,7 @@
 """The cars of one connection: one car or a batch, stepped by requests and described by replies."""
 
 import struct
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,10 +29,10 @@ from hotlap.envs.fleet import Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, NUM_ACTIONS, as_actions, num_observations
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, NUM_ACTIONS, ObservationName, as_actions
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.tracks.registry import load_tracks
+from hotlap.tracks.registry import find_entries, load_tracks
 
 _NO_CONFIG = (b"", b"null")
 _LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
@@ -50,11 +51,33 @@ def settings_from(config: bytes) -> RacerSettings:
     return RacerSettings() if config in _NO_CONFIG else RacerSettings.load(decode_config(config))
 
 
-def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.Generator) -> "Simulation":
-    """The simulation that a reset asks for: `current` if it fits, so that a reset costs no more than a step.
+@dataclass(frozen=True)
+class SimulationPlan:
+    """The simulation that a reset asks for."""
 
-    `rng` draws the seed of a new simulation if the request gives none. A refused request leaves `current` unchanged.
-    """
+    track_ids: list[str]  # as the client gave them
+    settings: RacerSettings
+    num_envs: int | None  # None: one car, not a batch
+    observation: ObservationName
+
+    @property
+    def num_cars(self) -> int:
+        """The number of cars."""
+        return self.num_envs or 1
+
+    @property
+    def driven_ids(self) -> list[str]:
+        """Each track that a car drives on, once."""
+        return list(dict.fromkeys(self.track_ids[: self.num_cars]))
+
+    def build(self, rng: np.random.Generator) -> "Simulation":
+        """A new simulation; `rng` draws its seed if its first reset gives none."""
+        fleet = Fleet(self.track_ids, self.settings, self.num_cars, CpuEngine(), self.observation)
+        return Simulation(fleet, self, rng)
+
+
+def plan_simulation(request: Reset) -> SimulationPlan:
+    """What a reset asks for; raises if it cannot be had."""
     track_ids = request.track_id if request.track_id is not None else DEFAULT_TRACK
     if isinstance(track_ids, list) and request.num_envs is None:
         raise ConfigError("trackId: a list of tracks needs numEnvs. Name one track, or ask for a batch.")
@@ -63,11 +86,8 @@ def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.
     settings = settings_from(bytes(request.config))
     _check_seed(request)
     _check_repeat(request)
-    observation = request.observation or DEFAULT_OBSERVATION
-    if current is not None and current.fits(track_ids, settings, request.num_envs, num_observations(observation)):
-        return current
-    fleet = Fleet(track_ids, settings, request.num_envs or 1, CpuEngine(), observation)
-    return Simulation(fleet, track_ids, request.num_envs is not None, rng)
+    find_entries(track_ids)
+    return SimulationPlan(track_ids, settings, request.num_envs, request.observation or DEFAULT_OBSERVATION)
 
 
 def _check_seed(request: Reset) -> None:
@@ -90,28 +110,23 @@ def _check_repeat(request: Reset) -> None:
 class Simulation:
     """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
-    def __init__(self, fleet: Fleet, track_ids: list[str], is_batch: bool, rng: np.random.Generator) -> None:
+    def __init__(self, fleet: Fleet, plan: SimulationPlan, rng: np.random.Generator) -> None:
         self.fleet = fleet
-        self.is_batch = is_batch
+        self.is_batch = plan.num_envs is not None
+        self._plan = plan
         self._rng = rng
         self._batch = fleet.batch
         self._is_seeded = False
         self._repeat = 1  # ticks per step
-        self._track_ids = track_ids  # as the client gave them
         self._are_shipped = all(track.is_shipped for track in fleet.tracks)
         # Made once: for one car, indexing arrays would cost as much as stepping it.
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
         self._action_bytes = self._actions.data.cast("B")
         self._first_obs = self._batch.obs[0]
 
-    def fits(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None, num_obs: int) -> bool:
-        """Whether a reset that asks for these can reuse this simulation."""
-        if self.is_batch != (num_envs is not None) or self._batch.obs.shape != (num_envs or 1, num_obs):
-            return False
-        return self._has_tracks(track_ids) and self.fleet.settings == settings
-
-    def _has_tracks(self, track_ids: list[str]) -> bool:
-        if self._track_ids != track_ids:
+    def fits(self, plan: SimulationPlan) -> bool:
+        """Whether a reset with this plan can reuse this simulation, so that it costs no more than a step."""
+        if self._plan != plan:
             return False
         # A user's own track may have been imported again or removed since.
         return self._are_shipped or self.fleet.tracks == load_tracks([track.track_id for track in self.fleet.tracks])
