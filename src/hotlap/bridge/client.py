@@ -1,6 +1,7 @@
 """A synchronous client of the bridge: one reply per request, each with a time limit."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from types import TracebackType
 from typing import TypeVar
@@ -20,10 +21,12 @@ from hotlap.bridge.protocol import (
     CloseResult,
     ErrorResult,
     Frame,
+    GetStateResult,
     Hello,
     HelloResult,
     Request,
     ResetResult,
+    SetStateResult,
     StepResult,
     default_port,
     default_token,
@@ -44,6 +47,8 @@ read_reset = msgspec.json.Decoder(ResetResult | ErrorResult).decode
 read_batch_reset = msgspec.json.Decoder(BatchResetResult | ErrorResult).decode
 read_step = msgspec.json.Decoder(StepResult | ErrorResult).decode
 read_batch_step = msgspec.json.Decoder(BatchStepResult | ErrorResult).decode
+read_get_state = msgspec.json.Decoder(GetStateResult | ErrorResult).decode
+read_set_state = msgspec.json.Decoder(SetStateResult | ErrorResult).decode
 read_close = msgspec.json.Decoder(CloseResult | ErrorResult).decode
 _read_error = msgspec.json.Decoder(ErrorResult).decode
 
@@ -93,11 +98,33 @@ class BridgeClient:
 
     def exchange(self, message: Frame) -> Frame:
         """Send a message and wait for its reply, which may be an error."""
+        self.send(message)
+        return self.receive()
+
+    def send(self, message: Frame) -> None:
+        """Send a message; `receive` its reply before the next one is sent."""
+        with self._dropping_on_errors() as socket:
+            socket.send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
+
+    def receive(self) -> Frame:
+        """Wait for the reply to a message, which may be an error."""
+        with self._dropping_on_errors() as socket:
+            kind, data = socket.recv_data()
+        if kind == ABNF.OPCODE_CLOSE:
+            self._drop()
+            code, reason = int.from_bytes(data[:2], "big"), printable(data[2:].decode("utf-8", "replace"))
+            raise BridgeConnectionError(
+                f"{self._place}: the bridge closed the connection (code {code}, {reason or 'no reason given'})."
+            )
+        return Frame(data, kind == ABNF.OPCODE_BINARY)
+
+    @contextmanager
+    def _dropping_on_errors(self) -> Iterator[websocket.WebSocket]:
+        """The open socket; an error while it is used closes the connection."""
         if self._socket is None:
             raise BridgeConnectionError(f"{self._place}: this connection is closed. Make a new client.")
         try:
-            self._socket.send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
-            kind, data = self._socket.recv_data()
+            yield self._socket
         except websocket.WebSocketTimeoutException:
             self._drop()
             raise BridgeTimeoutError(
@@ -109,17 +136,15 @@ class BridgeClient:
         except BaseException:
             self._drop()  # interrupted: the reply still to come must not be read as the reply to the next request
             raise
-        if kind == ABNF.OPCODE_CLOSE:
-            self._drop()
-            code, reason = int.from_bytes(data[:2], "big"), printable(data[2:].decode("utf-8", "replace"))
-            raise BridgeConnectionError(
-                f"{self._place}: the bridge closed the connection (code {code}, {reason or 'no reason given'})."
-            )
-        return Frame(data, kind == ABNF.OPCODE_BINARY)
 
     def ask(self, request: Request | bytes, read: Callable[[bytes], R | ErrorResult]) -> R:
         """Send a JSON request and decode its reply with one of this module's `read_*`; raises an error reply."""
-        reply = self.exchange(Frame(request if isinstance(request, bytes) else encode(request)))
+        self.send(Frame(request if isinstance(request, bytes) else encode(request)))
+        return self.receive_json(read)
+
+    def receive_json(self, read: Callable[[bytes], R | ErrorResult]) -> R:
+        """Wait for the reply to a JSON request and decode it; raises an error reply."""
+        reply = self.receive()
         try:
             result = read(reply.data)
         except DECODE_ERRORS as error:
@@ -130,7 +155,12 @@ class BridgeClient:
 
     def step_binary(self, actions: bytes) -> bytes:
         """Send a binary step (see `hotlap.bridge.binary`) and return its binary reply; raises an error reply."""
-        reply = self.exchange(Frame(actions, is_binary=True))
+        self.send(Frame(actions, is_binary=True))
+        return self.receive_binary()
+
+    def receive_binary(self) -> bytes:
+        """Wait for the reply to a binary step; raises an error reply."""
+        reply = self.receive()
         if reply.is_binary:
             return reply.data
         try:
