@@ -81,7 +81,8 @@ def doctor(
 def _gpu() -> str | None:
     """The names of the NVIDIA GPUs that nvidia-smi lists."""
     tool = shutil.which("nvidia-smi")
-    if tool is None:
+    # Windows looks for programs in the current folder first, where anybody may have put one.
+    if tool is None or Path(tool).resolve().parent == Path.cwd():
         return None
     query = [tool, "--query-gpu=name", "--format=csv,noheader"]
     try:

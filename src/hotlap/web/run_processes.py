@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from hotlap.errors import ConfigError, OutputFileError, TrainingError
 from hotlap.models.model_file import EXPERIMENTS
+from hotlap.python_processes import python_command
 from hotlap.tracks.registry import find_entries
 from hotlap.training.recipe import recipe_names, resolve_config
 from hotlap.training.run_files.run_lock import find_holder, is_locked
@@ -154,7 +154,7 @@ class RunProcesses:
         try:
             with (folder / LOG_NAME).open("ab") as log:
                 self._processes[run_id] = subprocess.Popen(  # noqa: S603 (our own interpreter, checked arguments)
-                    [sys.executable, "-m", "hotlap", *arguments],
+                    python_command("hotlap", *arguments),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
