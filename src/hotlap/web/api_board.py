@@ -41,8 +41,9 @@ class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
 
 async def get_board(request: Request) -> Response:
     """The laps of a track."""
-    services = services_of(request)
-    return answer_json(await services.compute(_entries, services, query_text(request, "track")))
+    services, track_id = services_of(request), query_text(request, "track")
+    await services.wait_until_entered(track_id)
+    return answer_json(await services.compute(_entries, services, track_id))
 
 
 async def post_lap(request: Request) -> Response:
@@ -110,12 +111,7 @@ async def get_driver_replay(request: Request) -> Response:
     driver_id, track_id = request.path_params["driver_id"], query_text(request, "track")
     if kind_of(driver_id) not in ("casual", "optimal"):
         raise ApiError(HTTPStatus.NOT_FOUND, f"driver {driver_id[:80]!r} drives by its policy, not by a replay.")
-
-    def read() -> bytes:
-        entry, _ = services.enter_driver(driver_id, track_id)
-        return services.board.replay(entry.id) or b""
-
-    return Response(await services.compute(read), media_type=BINARY)
+    return Response(await services.compute(services.driver_replay, driver_id, track_id), media_type=BINARY)
 
 
 ROUTES = [
@@ -131,11 +127,7 @@ ROUTES = [
 
 
 def _entries(services: PageServices, track_id: str) -> list[dict[str, Any]]:
-    track = load_track(track_id)
-    road = track_digest(track.nodes)
-    services.enter_known_drivers(track)
-    if services.board.find_driver("casual", road) is None:
-        services.record_casual_later(track_id)
+    road = track_digest(load_track(track_id).nodes)
     return [entry.as_plain() for entry in services.board.entries(track_id, road)]
 
 
