@@ -16,7 +16,7 @@ from hotlap.web.answers import ApiError, answer_json, endpoint, query_text, read
 from hotlap.web.drivers import find_driver_model, kind_of, list_drivers, read_policy
 from hotlap.web.page_data import drivers_list, recorded_drive
 from hotlap.web.replay_format import Replay
-from hotlap.web.replays import simulate, verify
+from hotlap.web.replays import simulate, verify, verify_drive
 from hotlap.web.services import PageServices, limit, services_of
 
 MAX_REPLAY_BODY_BYTES = 524_288
@@ -144,9 +144,8 @@ def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]
             HTTPStatus.UNPROCESSABLE_ENTITY, f"driver: a name has 1 to {MAX_NAME_CHARS} printable characters."
         )
     replay = Replay.from_text(body.replay)
-    entry, is_new = services.board.add(
-        body.track, replay, verify(replay, body.track), driver=name, kind="human", driver_id=None
-    )
+    lap, num_ticks = verify_drive(replay, body.track)
+    entry, is_new = services.board.add(body.track, replay, lap, driver=name, kind="human", num_ticks=num_ticks)
     return entry.as_plain(), is_new
 
 

@@ -32,7 +32,7 @@ _HEADERS = [
 def _check_sites(path: str, sites: Sequence[str]) -> Refusal | None:
     """Refuse what pages of other sites ask for, except the page itself, which may be linked from anywhere.
 
-    A picture or a link on a foreign page sends a GET without `Origin`; the browser says by `Sec-Fetch-Site` whose it is.
+    A picture or a link on a foreign page sends a GET without `Origin`; the browser says whose it is.
     """
     if not path.startswith(_OWN_PATHS) or all(site in _OWN_SITES for site in sites):
         return None

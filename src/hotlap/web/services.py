@@ -18,11 +18,11 @@ from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 from hotlap.web.answers import ApiError
-from hotlap.web.board import Board, BoardEntry
+from hotlap.web.board import Board, BoardEntry, Kind
 from hotlap.web.drivers import kind_of, make_model_driver, shipped_model_ids
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
-from hotlap.web.replays import Replay, record_drive, verify
+from hotlap.web.replays import Replay, record_drive, verify_drive
 from hotlap.web.run_processes import RunProcesses
 
 MAX_WAITING = 32  # requests for the simulator's thread
@@ -84,19 +84,21 @@ class PageServices:
             if known is not None:
                 return known, False
             replay = Replay.from_bytes(self._drive_of(driver_id, track))
-            board_kind: Any = kind
+            board_kind: Kind = kind
         else:
             replay = record_drive(make_model_driver(driver_id, track_id), track_id, NUM_DRIVER_LAPS)
             board_kind = "model"
-        lap = verify(replay, track_id)
-        name = driver_id.removeprefix("run:")
-        return self.board.add(track_id, replay, lap, driver=name, kind=board_kind, driver_id=driver_id)
+        return self._enter(track_id, replay, board_kind, driver_id)
 
     def enter_optimal(self, track_id: str, content: bytes) -> None:
         """Enter the laps of the optimal driver that were just solved."""
         replay = Replay.from_bytes(content)
-        lap = verify(replay, track_id)
-        self.board.add(track_id, replay, lap, driver="optimal", kind="optimal", driver_id="optimal")
+        self._enter(track_id, replay, "optimal", "optimal")
+
+    def _enter(self, track_id: str, replay: Replay, kind: Kind, driver_id: str) -> tuple[BoardEntry, bool]:
+        lap, num_ticks = verify_drive(replay, track_id)
+        name = driver_id.removeprefix("run:")
+        return self.board.add(track_id, replay, lap, driver=name, kind=kind, driver_id=driver_id, num_ticks=num_ticks)
 
     def driver_replay(self, driver_id: str, track_id: str) -> bytes:
         """The laps of the casual or the optimal driver. Nothing is entered for whoever asks."""
