@@ -98,6 +98,10 @@ def record_drive(driver: Driver, track_id: str, num_laps: int, seed: int = 0, *,
     actions: list[Actions] = []
     while len(actions) < MAX_TICKS and len(laps.laps) < num_laps and not stuck.is_stuck(len(actions))[0]:
         action = driver.act(fleet.batch.obs)
+        if not np.isfinite(action).all():
+            raise DriverError(
+                f"driver {driver.name}: on tick {len(actions)} its action is not a number. Choose another driver."
+            )
         action = quantise(action) if is_quantised else action
         fleet.step(action, autoreset=False)
         laps.add_tick(fleet, running)
