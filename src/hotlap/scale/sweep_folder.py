@@ -117,8 +117,21 @@ def open_folder(name: str) -> SweepFolder:
     """An existing sweep, given its name or folder."""
     for path in (Path(name), *([SWEEPS / name] if _NAME.fullmatch(name) else [])):
         if is_there(path / FILE_NAME):
+            _refuse_links(path)
             return SweepFolder(path)
     raise InputFileError(f"{name!r:.200}: no sweep there (no {FILE_NAME}). Name a folder under {SWEEPS}, or its path.")
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse a sweep with a link in it, which could lead its files anywhere; a folder may be somebody else's."""
+    try:
+        inner = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+        places = itertools.chain(folder.iterdir(), *(path.iterdir() for path in inner))
+        found = next((path for path in places if path.is_symlink()), None)
+    except OSError as error:
+        raise InputFileError(f"{folder}: cannot be read ({error.strerror}). Check its permissions.") from None
+    if found is not None:
+        raise OutputFileError(f"{found}: is a link, and a sweep's files are no links. Replace it by what it leads to.")
 
 
 def lock_folder(folder: SweepFolder) -> RunLock:

@@ -149,11 +149,11 @@ def save_track(track_id: str, centreline: Centreline, comment: str) -> Path:
     path = user_folder() / f"{check_id(track_id)}.csv"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_centreline(path, centreline, comment)
     except OSError as error:
         raise OutputFileError(
             f"{path}: cannot be written ({error.strerror}). Set HOTLAP_HOME to a writable folder."
         ) from None
+    write_centreline(path, centreline, comment)
     return path
 
 
