@@ -20,6 +20,9 @@ _OPTIONAL = {
     "casadi": ("solving the optimal lap of a track", "pip install casadi"),
     "starlette": ("hotlap play", "pip install 'hotlap[play]'"),
     "uvicorn": ("hotlap play", "pip install 'hotlap[play]'"),
+    "numba-cuda": ("the simulator on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
+    "optuna": ("hotlap sweep", "pip install 'hotlap[scale]'"),
+    "ray": ("hotlap sweep --ray", "pip install 'hotlap[scale]'"),
     "onnx": ("hotlap export --format onnx", "pip install onnx onnxruntime"),
 }
 _NONE = {

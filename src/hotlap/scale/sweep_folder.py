@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap.atomic_files import write_atomically
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name, write_atomically
 from hotlap.errors import ConfigError, InputFileError, OutputFileError, TrainingError
 from hotlap.models.model_file import is_there
 from hotlap.scale.sweep_file import Sweep, load_sweep
@@ -80,7 +80,10 @@ class SweepFolder:
 
 def folder_of(name: str) -> Path:
     """The folder of a sweep of this name; a name with a slash is a path."""
-    if "/" in name or "\\" in name:
+    is_path = "/" in name or "\\" in name
+    if is_device_name(Path(name).name):
+        raise ConfigError(f"sweep name {Path(name).name!r:.80} {DEVICE_FAULT}. Choose another.")
+    if is_path:
         return Path(name)
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r:.80} is not a name for a sweep. Use letters, digits, dot, dash and underscore.")

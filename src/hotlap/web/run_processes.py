@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.errors import ConfigError, OutputFileError, TrainingError
 from hotlap.models.model_file import EXPERIMENTS
 from hotlap.python_processes import python_command
@@ -193,6 +194,8 @@ def _reserve_folder(name: str | None, track: str) -> tuple[str, Path]:
         raise ConfigError(
             f"name {name!r:.80}: use 1 to 128 letters, digits, '.', '-' and '_', first a letter or digit."
         )
+    if name is not None and is_device_name(name):
+        raise ConfigError(f"name {name!r:.80} {DEVICE_FAULT}. Choose another.")
     number = 1
     while True:
         run_id = name or f"page-{track}-{number}"
