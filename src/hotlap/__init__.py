@@ -4,11 +4,15 @@ Importing the package registers its environments with Gymnasium and loads nothin
 loaded from its cache, when the first environment is made.
 """
 
-from typing import TYPE_CHECKING, Any
+from hotlap.python_processes import leave_working_folder
 
-from hotlap._version import __version__
-from hotlap.envs.registration import register_environments
-from hotlap.errors import HotlapError
+leave_working_folder()  # before anything else is imported
+
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from hotlap._version import __version__  # noqa: E402
+from hotlap.envs.registration import register_environments  # noqa: E402
+from hotlap.errors import HotlapError  # noqa: E402
 
 if TYPE_CHECKING:
     from hotlap.bridge.remote_env import RemoteRacerEnv

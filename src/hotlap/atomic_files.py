@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, even after a power cut, and files opened without following links."""
 
 import os
+import re
 import stat
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,11 @@ from typing import BinaryIO
 
 from hotlap.errors import OutputFileError
 
+DEVICE_FAULT = "is the name of a device of Windows"  # follows a name
+_DEVICE = re.compile(
+    r"con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9\N{SUPERSCRIPT ONE}\N{SUPERSCRIPT TWO}\N{SUPERSCRIPT THREE}]",
+    re.IGNORECASE,
+)
 _NOT_PLAIN = "not a regular file"
 _HARD_LINK = "it is a hard link to a file with another name; replace it by a copy"
 
@@ -41,8 +47,18 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     _flush_folder(path.parent)
 
 
+def is_device_name(name: str) -> bool:
+    """Whether Windows takes a file name for a device (`con`, `NUL.txt`), in whatever folder.
+
+    Such names are refused on every system: folders are copied and shared.
+    """
+    return _DEVICE.fullmatch(name.partition(".")[0].rstrip(" ")) is not None
+
+
 def refuse_unreplaceable(path: Path) -> None:
     """Refuse a path that a new file must not or cannot replace: a folder, a device, a pipe, or an impossible name."""
+    if is_device_name(path.name):
+        raise OutputFileError(f"{path!s:.200}: cannot be written, {path.name!r:.80} {DEVICE_FAULT}. Choose another.")
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

@@ -2,12 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 
 import pytest
 
 from hotlap.errors import TrainingError
-from hotlap.scale import local_pool
 from hotlap.scale.local_pool import LocalPool
 from hotlap.scale.status import read_status
 from hotlap.scale.sweep_runner import run_sweep
@@ -150,7 +150,7 @@ def test_a_stop_saves_the_runs(tmp_path):
 
 
 def test_processes_that_never_start_are_reported_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(local_pool.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     pool = LocalPool(1, tmp_path / "workers")
     try:
         with pytest.raises(TrainingError, match=r"do not start \(exited with code 1\)\. Their output is in .*\.log"):

@@ -30,7 +30,7 @@ def spawned(monkeypatch):
     popen = run_processes.subprocess.Popen
 
     def start(command, **options):
-        commands.append(command[3:])
+        commands.append(command[command.index("hotlap") + 1 :])
         return popen([sys.executable, "-c", "import time; time.sleep(60)"], **options)
 
     monkeypatch.setattr(run_processes.subprocess, "Popen", start)

@@ -20,6 +20,9 @@ _OPTIONAL = {
     "casadi": ("solving the optimal lap of a track", "pip install casadi"),
     "starlette": ("hotlap play", "pip install 'hotlap[play]'"),
     "uvicorn": ("hotlap play", "pip install 'hotlap[play]'"),
+    "numba-cuda": ("the simulator on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
+    "optuna": ("hotlap sweep", "pip install 'hotlap[scale]'"),
+    "ray": ("hotlap sweep --ray", "pip install 'hotlap[scale]'"),
     "onnx": ("hotlap export --format onnx", "pip install onnx onnxruntime"),
 }
 _NONE = {
@@ -81,7 +84,8 @@ def doctor(
 def _gpu() -> str | None:
     """The names of the NVIDIA GPUs that nvidia-smi lists."""
     tool = shutil.which("nvidia-smi")
-    if tool is None:
+    # Windows looks for programs in the current folder first, where anybody may have put one.
+    if tool is None or Path(tool).resolve().parent == Path.cwd():
         return None
     query = [tool, "--query-gpu=name", "--format=csv,noheader"]
     try:

@@ -15,6 +15,7 @@ from gymnasium import Space
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.config import Range, build, check_ranges, setting, snake_case
 from hotlap.envs.fleet import check_repeat
 from hotlap.envs.observations import stacked_observation_space
@@ -243,6 +244,8 @@ def refuse_bad_numbers(model: ModelFile) -> None:
 
 def find_model(run: str) -> Path:
     """The file that a path or a run's name means: the file itself, or the run's best, final or newest model."""
+    if is_device_name(Path(run).name):
+        raise InputFileError(f"{Path(run).name!r:.80} {DEVICE_FAULT}. Name a run or a model file.")
     found = [path for path in (Path(run), EXPERIMENTS / run) if run and is_there(path)]
     if not found:
         raise InputFileError(f"{run!r:.80} is not known. Name a run (`hotlap train` makes them) or a model file.")

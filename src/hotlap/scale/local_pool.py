@@ -4,7 +4,6 @@ import logging
 import os
 import queue
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import IO, cast
 import msgspec
 
 from hotlap.errors import TrainingError
+from hotlap.python_processes import python_command
 from hotlap.scale.run_messages import RunReport, RunTask
 from hotlap.scale.worker import READY, STOP
 from hotlap.sim.batch_cpu import default_threads
@@ -29,8 +29,8 @@ class _Worker:
 
     def __init__(self, environ: dict[str, str], log: Path, messages: "queue.SimpleQueue[tuple[_Worker, bytes | None]]"):
         with log.open("ab") as log_file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "hotlap.scale.worker"],
+            self.process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
+                python_command("hotlap.scale.worker"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log_file,

@@ -5,10 +5,13 @@ authentication and connect only machines that trust one another.
 """
 
 import logging
+import os
 import socket
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -60,6 +63,7 @@ class RayPool:
     ) -> None:
         self._ray = import_ray()
         self._folder, self._max_tasks = folder, max_tasks
+        self._driver_folder = TemporaryDirectory(prefix="hotlap-")
         self._connect(address)
         self._marker_file = (folder.path / MARKER_NAME).resolve()
         self._marker = uuid.uuid4().hex
@@ -71,10 +75,15 @@ class RayPool:
 
     def _connect(self, address: str) -> None:
         refuse_unreachable(address)
+        options = {"logging_level": logging.ERROR, "log_to_driver": False, "ignore_reinit_error": False}
         try:
-            self._ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=False)
+            # Ray puts the folder in which it is initialised first on the path of every worker of the cluster. It gets
+            # one that stays empty: the current folder may have a file named like a library.
+            with _inside(self._driver_folder.name):
+                self._ray.init(address=address, **options)
         # Ray raises errors of many kinds where it cannot connect.
         except Exception as error:
+            self._driver_folder.cleanup()
             raise TrainingError(f"--ray {address:.80}: cannot connect ({one_line(error)}). {CONNECT_HINT}") from None
 
     def _place_flag(self) -> Any:
@@ -145,6 +154,18 @@ class RayPool:
         with suppress(OSError):
             self._marker_file.unlink()
         self._ray.shutdown()
+        self._driver_folder.cleanup()
+
+
+@contextmanager
+def _inside(folder: str) -> Iterator[None]:
+    """Make a folder the current one for the length of a block."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _execute_with_flag(

@@ -8,6 +8,7 @@ that ended before, not of a sampler's memory: a resumed sweep draws what an unin
 import itertools
 import json
 import logging
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hotlap.atomic_files import refuse_not_plain
+from hotlap.atomic_files import open_plain
 from hotlap.errors import ConfigError, ModelError, OutputFileError, one_line
 from hotlap.scale.search_space import ChoiceParameter, Parameter, grid_points
 from hotlap.scale.sweep_file import Sweep
@@ -70,6 +71,7 @@ class SweepStudy:
         self._distributions = {parameter.key: _distribution(self._optuna, parameter) for parameter in sweep.space}
         self._study: optuna.Study | None = None
         self.trials: list[TrialRecord] = []
+        _refuse_linked(path)
         if is_writer:
             _drop_partial_line(path)
         elif not path.is_file():
@@ -249,10 +251,19 @@ class _NoLock:
         pass
 
 
+def _refuse_linked(path: Path) -> None:
+    """Refuse a journal that is a link, or another name of some other file: Optuna would write to that."""
+    try:
+        os.close(open_plain(path, os.O_RDONLY))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OutputFileError(f"{path}: cannot be used ({error.strerror or error}). Check the folder.") from None
+
+
 def _drop_partial_line(path: Path) -> None:
     """Remove the end of a line that a killed process was writing, so that the next line does not join it."""
     try:
-        refuse_not_plain(path)
         with path.open("r+b") as file:
             end = file.seek(0, 2)
             place = end

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotlap.atomic_files import write_atomically
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name, write_atomically
 from hotlap.errors import ConfigError, InputFileError, OutputFileError, TrainingError
 from hotlap.models.model_file import is_there
 from hotlap.scale.sweep_file import Sweep, load_sweep
@@ -80,7 +80,10 @@ class SweepFolder:
 
 def folder_of(name: str) -> Path:
     """The folder of a sweep of this name; a name with a slash is a path."""
-    if "/" in name or "\\" in name:
+    is_path = "/" in name or "\\" in name
+    if is_device_name(Path(name).name):
+        raise ConfigError(f"sweep name {Path(name).name!r:.80} {DEVICE_FAULT}. Choose another.")
+    if is_path:
         return Path(name)
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r:.80} is not a name for a sweep. Use letters, digits, dot, dash and underscore.")
@@ -117,8 +120,21 @@ def open_folder(name: str) -> SweepFolder:
     """An existing sweep, given its name or folder."""
     for path in (Path(name), *([SWEEPS / name] if _NAME.fullmatch(name) else [])):
         if is_there(path / FILE_NAME):
+            _refuse_links(path)
             return SweepFolder(path)
     raise InputFileError(f"{name!r:.200}: no sweep there (no {FILE_NAME}). Name a folder under {SWEEPS}, or its path.")
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse a sweep with a link in it, which could lead its files anywhere; a folder may be somebody else's."""
+    try:
+        inner = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+        places = itertools.chain(folder.iterdir(), *(path.iterdir() for path in inner))
+        found = next((path for path in places if path.is_symlink()), None)
+    except OSError as error:
+        raise InputFileError(f"{folder}: cannot be read ({error.strerror}). Check its permissions.") from None
+    if found is not None:
+        raise OutputFileError(f"{found}: is a link, and a sweep's files are no links. Replace it by what it leads to.")
 
 
 def lock_folder(folder: SweepFolder) -> RunLock:

@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
 from hotlap.sim.compilation import home_folder
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
@@ -92,6 +93,8 @@ def check_id(track_id: str) -> str:
         raise TrackError(
             f"track id {track_id!r:.80}: use 1 to 64 lower-case letters, digits, '-' and '_', first a letter or digit."
         )
+    if is_device_name(track_id):
+        raise TrackError(f"track id {track_id!r} {DEVICE_FAULT}. Choose another.")
     if track_id in _shipped():
         raise TrackError(f"track id {track_id!r} belongs to a track of the package. Choose another.")
     return track_id
@@ -149,11 +152,11 @@ def save_track(track_id: str, centreline: Centreline, comment: str) -> Path:
     path = user_folder() / f"{check_id(track_id)}.csv"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_centreline(path, centreline, comment)
     except OSError as error:
         raise OutputFileError(
             f"{path}: cannot be written ({error.strerror}). Set HOTLAP_HOME to a writable folder."
         ) from None
+    write_centreline(path, centreline, comment)
     return path
 
 

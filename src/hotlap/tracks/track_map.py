@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotlap.errors import OutputFileError
+from hotlap.atomic_files import write_atomically
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.corners import Corner, find_corners
 from hotlap.tracks.map_colours import BACKGROUND, FAINT, MEDAL_COLOURS, TEXT
@@ -53,10 +54,9 @@ def draw_track(
     label_corners(canvas, nodes, corners)
     _write_texts(figure, nodes, corners, (title, subtitle), medals or {})
     _draw_scale(figure, canvas)
-    try:
-        figure.savefig(Path(path), dpi=DPI, format="png", facecolor=BACKGROUND)
-    except OSError as error:
-        raise OutputFileError(f"{path}: cannot be written ({error}). Check the folder and its permissions.") from None
+    content = BytesIO()
+    figure.savefig(content, dpi=DPI, format="png", facecolor=BACKGROUND)
+    write_atomically(Path(path), content.getvalue())
 
 
 def _write_texts(

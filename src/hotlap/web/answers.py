@@ -11,10 +11,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from hotlap.errors import (
+    ArchiveError,
     BoardError,
     ConfigError,
     DriverError,
     HotlapError,
+    InputFileError,
     ModelError,
     OutputFileError,
     ReplayError,
@@ -48,6 +50,8 @@ _STATUSES: tuple[tuple[type[HotlapError], HTTPStatus], ...] = (
     (ReplayError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UnknownDriverError, HTTPStatus.NOT_FOUND),
     (DriverError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (InputFileError, HTTPStatus.NOT_FOUND),  # a model that was removed just now
+    (ArchiveError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ModelError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ConfigError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (TrackError, HTTPStatus.UNPROCESSABLE_ENTITY),

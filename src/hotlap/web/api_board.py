@@ -16,7 +16,7 @@ from hotlap.web.answers import ApiError, answer_json, endpoint, query_text, read
 from hotlap.web.drivers import find_driver_model, kind_of, list_drivers, read_policy
 from hotlap.web.page_data import drivers_list, recorded_drive
 from hotlap.web.replay_format import Replay
-from hotlap.web.replays import simulate, verify
+from hotlap.web.replays import simulate, verify, verify_drive
 from hotlap.web.services import PageServices, limit, services_of
 
 MAX_REPLAY_BODY_BYTES = 524_288
@@ -41,8 +41,9 @@ class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
 
 async def get_board(request: Request) -> Response:
     """The laps of a track."""
-    services = services_of(request)
-    return answer_json(await services.compute(_entries, services, query_text(request, "track")))
+    services, track_id = services_of(request), query_text(request, "track")
+    await services.wait_until_entered(track_id)
+    return answer_json(await services.compute(_entries, services, track_id))
 
 
 async def post_lap(request: Request) -> Response:
@@ -110,12 +111,7 @@ async def get_driver_replay(request: Request) -> Response:
     driver_id, track_id = request.path_params["driver_id"], query_text(request, "track")
     if kind_of(driver_id) not in ("casual", "optimal"):
         raise ApiError(HTTPStatus.NOT_FOUND, f"driver {driver_id[:80]!r} drives by its policy, not by a replay.")
-
-    def read() -> bytes:
-        entry, _ = services.enter_driver(driver_id, track_id)
-        return services.board.replay(entry.id) or b""
-
-    return Response(await services.compute(read), media_type=BINARY)
+    return Response(await services.compute(services.driver_replay, driver_id, track_id), media_type=BINARY)
 
 
 ROUTES = [
@@ -131,11 +127,7 @@ ROUTES = [
 
 
 def _entries(services: PageServices, track_id: str) -> list[dict[str, Any]]:
-    track = load_track(track_id)
-    road = track_digest(track.nodes)
-    services.enter_known_drivers(track)
-    if services.board.find_driver("casual", road) is None:
-        services.record_casual_later(track_id)
+    road = track_digest(load_track(track_id).nodes)
     return [entry.as_plain() for entry in services.board.entries(track_id, road)]
 
 
@@ -152,9 +144,8 @@ def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]
             HTTPStatus.UNPROCESSABLE_ENTITY, f"driver: a name has 1 to {MAX_NAME_CHARS} printable characters."
         )
     replay = Replay.from_text(body.replay)
-    entry, is_new = services.board.add(
-        body.track, replay, verify(replay, body.track), driver=name, kind="human", driver_id=None
-    )
+    lap, num_ticks = verify_drive(replay, body.track)
+    entry, is_new = services.board.add(body.track, replay, lap, driver=name, kind="human", num_ticks=num_ticks)
     return entry.as_plain(), is_new
 
 

@@ -74,7 +74,9 @@ async def save(request: Request) -> Response:
     services = services_of(request)
     limit(services.computing)
     body = await read_json(request, TrackBody, MAX_DRAWING_BYTES)
-    return answer_json(await services.compute(_save, body), HTTPStatus.CREATED)
+    track = await services.compute(_save, body)
+    services.enter_later([body.id])
+    return answer_json(track, HTTPStatus.CREATED)
 
 
 async def get_optimal(request: Request) -> Response:

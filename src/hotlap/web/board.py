@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from hotlap.errors import BoardError, one_line
 from hotlap.evaluation.evaluate import Lap
 from hotlap.sim.version import PHYSICS_VERSION
@@ -105,9 +107,20 @@ class Board:
             self._database.close()
 
     def add(
-        self, track_id: str, replay: Replay, lap: Lap, *, driver: str, kind: Kind, driver_id: str | None = None
+        self,
+        track_id: str,
+        replay: Replay,
+        lap: Lap,
+        *,
+        driver: str,
+        kind: Kind,
+        driver_id: str | None = None,
+        num_ticks: int | None = None,
     ) -> tuple[BoardEntry, bool]:
-        """Enter a lap that was verified; returns the entry, and whether it is new: the same drive is entered once."""
+        """Enter a lap that was verified; returns the entry, and whether it is new: the same lap is entered once.
+
+        `num_ticks` is the number of ticks until the lap's end; None: the replay ends there.
+        """
         content = replay.to_bytes()
         row = (
             track_id,
@@ -120,14 +133,14 @@ class Board:
             lap.number,
             int(lap.is_clean),
             f"{self._now():%Y-%m-%dT%H:%M:%SZ}",
-            _drive_digest(replay),
+            _lap_digest(replay, num_ticks),
             content,
         )
         with self._lock:
             try:
                 self._database.execute("BEGIN IMMEDIATE")
                 try:
-                    entry, is_new = self._insert(row)
+                    entry, is_new = self._insert(row, _drive_digest(replay))
                     self._database.execute("COMMIT")
                 except BaseException:
                     self._database.execute("ROLLBACK")
@@ -136,9 +149,12 @@ class Board:
                 raise self._refusal(error) from None
         return entry, is_new
 
-    def _insert(self, row: tuple[Any, ...]) -> tuple[BoardEntry, bool]:
+    def _insert(self, row: tuple[Any, ...], drive_digest: bytes) -> tuple[BoardEntry, bool]:
         track_id, digest = row[0], row[-2]
-        known = self._database.execute(f"SELECT {_COLUMNS} FROM entries WHERE drive = ?", (digest,)).fetchone()  # noqa: S608
+        known = self._database.execute(
+            f"SELECT {_COLUMNS} FROM entries WHERE drive IN (?, ?)",  # noqa: S608
+            (digest, drive_digest),
+        ).fetchone()
         if known:
             return _entry(known), False
         count = self._database.execute("SELECT count(*) FROM entries WHERE track = ?", (track_id,)).fetchone()[0]
@@ -195,8 +211,19 @@ def _entry(row: tuple[Any, ...]) -> BoardEntry:
     return BoardEntry(**{**fields, "is_clean": bool(fields["is_clean"])})
 
 
+def _lap_digest(replay: Replay, num_ticks: int | None) -> bytes:
+    """Identifies a lap: the road, and the inputs until the lap's end as the simulator applies them.
+
+    Every replay starts standing on the line, whatever its seed.
+    """
+    digest = hashlib.sha256(f"lap {replay.road} {replay.physics}".encode())
+    applied = np.clip(replay.actions[:num_ticks], np.array([-1.0, 0.0, 0.0], np.float32), np.float32(1.0))
+    digest.update((applied + np.float32(0.0)).tobytes())  # adding zero makes -0.0 the 0.0 that it equals
+    return digest.digest()
+
+
 def _drive_digest(replay: Replay) -> bytes:
-    """Identifies a drive, however its inputs were compressed."""
+    """Identifies a drive with its seed and all its inputs: entries of earlier versions have this digest."""
     digest = hashlib.sha256(f"{replay.road} {replay.physics} {replay.seed} {replay.lap}".encode())
     digest.update(replay.actions.tobytes())
     return digest.digest()

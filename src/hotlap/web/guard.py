@@ -1,15 +1,18 @@
 """Every request passes here first: access rules, rate, and the headers that keep foreign pages out."""
 
 import logging
+from collections.abc import Sequence
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hotlap.bridge.access import AccessRules, RateLimit
+from hotlap.bridge.access import AccessRules, RateLimit, Refusal
 from hotlap.web.answers import refuse
 
 _log = logging.getLogger(__name__)
+_OWN_PATHS = ("/api/", "/data/")
+_OWN_SITES = ("same-origin", "none")  # none: an address that a person typed
 
 # Nothing is loaded from another host, and no other page may show this one in a frame.
 _POLICY = (
@@ -26,6 +29,16 @@ _HEADERS = [
 ]
 
 
+def _check_sites(path: str, sites: Sequence[str]) -> Refusal | None:
+    """Refuse what pages of other sites ask for, except the page itself, which may be linked from anywhere.
+
+    A picture or a link on a foreign page sends a GET without `Origin`; the browser says whose it is.
+    """
+    if not path.startswith(_OWN_PATHS) or all(site in _OWN_SITES for site in sites):
+        return None
+    return Refusal(HTTPStatus.FORBIDDEN, "pages of other sites may not use this server")
+
+
 class Guard:
     """Refuses foreign and too frequent requests, and passes the others on."""
 
@@ -39,13 +52,16 @@ class Guard:
             return
         headers: dict[str, str] = {}
         origins: list[str] = []
+        sites: list[str] = []
         for raw_name, raw_value in scope["headers"]:
             name, value = raw_name.decode("latin-1").title(), raw_value.decode("latin-1")
             headers[name] = value
             if name == "Origin":
                 origins.append(value)
+            elif name == "Sec-Fetch-Site":
+                sites.append(value.strip().lower())
         query = scope["query_string"].decode("latin-1")
-        refusal = self._access.check_page(f"/?{query}", origins, headers)
+        refusal = _check_sites(scope["path"], sites) or self._access.check_page(f"/?{query}", origins, headers)
         wait_s = None if refusal else self._rate.take()
         extra = list(_HEADERS)
         if refusal is None and (cookie := self._cookie_to_set(query)):

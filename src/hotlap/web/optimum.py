@@ -3,7 +3,6 @@
 import json
 import math
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from typing import Any
 
 from hotlap.errors import HotlapError, OptimalError
 from hotlap.optimal.reference import find_reference
+from hotlap.python_processes import python_command
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 
@@ -53,7 +53,7 @@ class OptimumJobs:
 
     def __init__(self, on_solved: OnSolved, command: tuple[str, ...] | None = None) -> None:
         self._on_solved = on_solved
-        self._command = command or (sys.executable, "-m", "hotlap.web.optimum_process")
+        self._command = command or tuple(python_command("hotlap.web.optimum_process"))
         self._jobs: dict[tuple[str, str], SolverJob] = {}
         self._queue: deque[SolverJob] = deque()
         self._changed = threading.Condition()

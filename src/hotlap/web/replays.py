@@ -18,7 +18,7 @@ from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
 from hotlap.web.replay_format import MAX_TICKS, Actions, Replay, quantise
 
-__all__ = ["Replay", "best_lap", "record_drive", "simulate", "verify"]
+__all__ = ["Replay", "best_lap", "record_drive", "simulate", "verify", "verify_drive"]
 
 
 def make_race_fleet(track_id: str, seed: int = 0, observation: ObservationName = DEFAULT_OBSERVATION) -> Fleet:
@@ -33,24 +33,43 @@ def make_race_fleet(track_id: str, seed: int = 0, observation: ObservationName =
 
 def simulate(replay: Replay, track_id: str) -> list[Lap]:
     """The laps that the replay's inputs drive on a track; a ReplayError if it is of another road or physics."""
+    return [lap for lap, _ in _drive(replay, track_id)]
+
+
+def _drive(replay: Replay, track_id: str) -> list[tuple[Lap, int]]:
+    """The laps, each with the number of ticks until its end."""
     if replay.physics != PHYSICS_VERSION:
         raise ReplayError(f"replay: it was driven with physics {replay.physics}; this version has {PHYSICS_VERSION}.")
     fleet = make_race_fleet(track_id, replay.seed)
     road = track_digest(fleet.tracks[0].nodes)
     if replay.road != road:
         raise ReplayError(f"replay: it was driven on road {replay.road}; that of {track_id} is {road}.")
-    laps = LapCounter(1)
     running = np.ones(1, np.bool_)
+    found: list[tuple[Lap, int]] = []
     for first, num_ticks in _runs(replay.actions):
-        fleet.step(replay.actions[first : first + 1], autoreset=False, repeat=num_ticks)
-        laps.add_tick(fleet, running)
-    return laps.laps
+        action, before = replay.actions[first : first + 1], fleet.states.copy()
+        fleet.step(action, autoreset=False, repeat=num_ticks)
+        if np.isnan(fleet.batch.infos["lapTime"][0]):
+            continue
+        # A lap ended in this run of equal inputs: once more, tick by tick.
+        fleet.states[:] = before
+        for tick in range(first, first + num_ticks):
+            counter = LapCounter(1)
+            fleet.step(action, autoreset=False)
+            counter.add_tick(fleet, running)
+            found += [(lap, tick + 1) for lap in counter.laps]
+    return found
 
 
 def verify(replay: Replay, track_id: str) -> Lap:
     """The lap that the replay claims, as the simulator drives it; a ReplayError if it does not, to the last bit."""
-    laps = simulate(replay, track_id)
-    found = next((lap for lap in laps if lap.number == replay.lap), None)
+    return verify_drive(replay, track_id)[0]
+
+
+def verify_drive(replay: Replay, track_id: str) -> tuple[Lap, int]:
+    """The lap that the replay claims, verified, and the number of ticks until its end."""
+    laps = _drive(replay, track_id)
+    found, num_ticks = next(((lap, ticks) for lap, ticks in laps if lap.number == replay.lap), (None, 0))
     if found is None:
         raise ReplayError(f"replay: it claims lap {replay.lap}, but re-simulated it completes {len(laps)} laps.")
     if _bits(found.time_s) != _bits(float(replay.lap_time_s)):
@@ -58,7 +77,7 @@ def verify(replay: Replay, track_id: str) -> Lap:
             f"replay: it claims lap {replay.lap} in {replay.lap_time_s:.6f} s, but re-simulated it takes "
             f"{found.time_s:.6f} s."
         )
-    return found
+    return found, num_ticks
 
 
 def best_lap(laps: list[Lap]) -> Lap:
@@ -79,6 +98,10 @@ def record_drive(driver: Driver, track_id: str, num_laps: int, seed: int = 0, *,
     actions: list[Actions] = []
     while len(actions) < MAX_TICKS and len(laps.laps) < num_laps and not stuck.is_stuck(len(actions))[0]:
         action = driver.act(fleet.batch.obs)
+        if not np.isfinite(action).all():
+            raise DriverError(
+                f"driver {driver.name}: on tick {len(actions)} its action is not a number. Choose another driver."
+            )
         action = quantise(action) if is_quantised else action
         fleet.step(action, autoreset=False)
         laps.add_tick(fleet, running)

@@ -4,14 +4,15 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.errors import ConfigError, OutputFileError, TrainingError
 from hotlap.models.model_file import EXPERIMENTS
+from hotlap.python_processes import python_command
 from hotlap.tracks.registry import find_entries
 from hotlap.training.recipe import recipe_names, resolve_config
 from hotlap.training.run_files.run_lock import find_holder, is_locked
@@ -154,7 +155,7 @@ class RunProcesses:
         try:
             with (folder / LOG_NAME).open("ab") as log:
                 self._processes[run_id] = subprocess.Popen(  # noqa: S603 (our own interpreter, checked arguments)
-                    [sys.executable, "-m", "hotlap", *arguments],
+                    python_command("hotlap", *arguments),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -193,6 +194,8 @@ def _reserve_folder(name: str | None, track: str) -> tuple[str, Path]:
         raise ConfigError(
             f"name {name!r:.80}: use 1 to 128 letters, digits, '.', '-' and '_', first a letter or digit."
         )
+    if name is not None and is_device_name(name):
+        raise ConfigError(f"name {name!r:.80} {DEVICE_FAULT}. Choose another.")
     number = 1
     while True:
         run_id = name or f"page-{track}-{number}"

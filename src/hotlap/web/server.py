@@ -26,6 +26,7 @@ from hotlap.drivers import packed
 from hotlap.errors import PageError
 from hotlap.sim import batch_cpu
 from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.registry import list_tracks
 from hotlap.web import api_board, api_runs, api_tracks
 from hotlap.web.answers import answer_json, endpoint, refuse
 from hotlap.web.board import Board, board_path
@@ -132,6 +133,7 @@ def run(settings: PlaySettings, on_ready: Callable[[str, int], None]) -> None:
     batch_cpu.warm_up(parallel=False)
     packed.warm_up()
     services = PageServices(board)
+    services.enter_later([entry.track_id for entry in list_tracks() if entry.source == "built-in"])
     app = make_app(services, AccessRules(settings.host, port, settings.token))
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
     config = uvicorn.Config(

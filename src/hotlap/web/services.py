@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -14,18 +14,21 @@ from hotlap.bridge.access import RateLimit
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import HotlapError
 from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 from hotlap.web.answers import ApiError
-from hotlap.web.board import Board, BoardEntry
+from hotlap.web.board import Board, BoardEntry, Kind
 from hotlap.web.drivers import kind_of, make_model_driver, shipped_model_ids
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
-from hotlap.web.replays import Replay, record_drive, verify
+from hotlap.web.replays import Replay, record_drive, verify_drive
 from hotlap.web.run_processes import RunProcesses
 
 MAX_WAITING = 32  # requests for the simulator's thread
 NUM_DRIVER_LAPS = 2  # a standing and a flying one
+MAX_CACHED_DRIVE_BYTES = 4 << 20
+ENTERING_WAIT_S = 30.0  # for the drivers that ship to be on a board that is asked for
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -44,7 +47,8 @@ class PageServices:
         self._simulator = ThreadPoolExecutor(1, "simulator")
         self._files = ThreadPoolExecutor(1, "files")
         self._num_waiting = 0
-        self._recording = threading.Lock()
+        self._entering: dict[str, Future[None]] = {}  # by track
+        self._drives: ByteLimitedCache[str, bytes] = ByteLimitedCache(MAX_CACHED_DRIVE_BYTES)  # by road, casual driver
         self._failed: set[tuple[str, str]] = set()  # driver and road: not tried again
 
     def close(self) -> None:
@@ -79,29 +83,71 @@ class PageServices:
             known = self.board.find_driver(driver_id, track_digest(track.nodes))
             if known is not None:
                 return known, False
-            replay = self._recorded(driver_id, track)
-            if replay is None and kind == "optimal":
-                raise ApiError(HTTPStatus.CONFLICT, f"{track_id}: its optimal lap is not solved yet. Solve it first.")
-            replay = replay or record_drive(CasualDriver(), track_id, NUM_DRIVER_LAPS, is_quantised=True)
-            board_kind: Any = kind
+            replay = Replay.from_bytes(self._drive_of(driver_id, track))
+            board_kind: Kind = kind
         else:
             replay = record_drive(make_model_driver(driver_id, track_id), track_id, NUM_DRIVER_LAPS)
             board_kind = "model"
-        lap = verify(replay, track_id)
-        name = driver_id.removeprefix("run:")
-        return self.board.add(track_id, replay, lap, driver=name, kind=board_kind, driver_id=driver_id)
+        return self._enter(track_id, replay, board_kind, driver_id)
 
     def enter_optimal(self, track_id: str, content: bytes) -> None:
         """Enter the laps of the optimal driver that were just solved."""
         replay = Replay.from_bytes(content)
-        lap = verify(replay, track_id)
-        self.board.add(track_id, replay, lap, driver="optimal", kind="optimal", driver_id="optimal")
+        self._enter(track_id, replay, "optimal", "optimal")
+
+    def _enter(self, track_id: str, replay: Replay, kind: Kind, driver_id: str) -> tuple[BoardEntry, bool]:
+        lap, num_ticks = verify_drive(replay, track_id)
+        name = driver_id.removeprefix("run:")
+        return self.board.add(track_id, replay, lap, driver=name, kind=kind, driver_id=driver_id, num_ticks=num_ticks)
+
+    def driver_replay(self, driver_id: str, track_id: str) -> bytes:
+        """The laps of the casual or the optimal driver. Nothing is entered for whoever asks."""
+        track = load_track(track_id)
+        known = self.board.find_driver(driver_id, track_digest(track.nodes))
+        return (self.board.replay(known.id) if known else None) or self._drive_of(driver_id, track)
 
     def enter_known_drivers(self, track: Track) -> None:
-        """Enter the drivers that ship with the package: recorded laps, and policies, which are driven once."""
+        """Enter the drivers that ship with the package, unless they are on the board."""
+        for _ in self._enter_each(track):
+            pass
+
+    def enter_later(self, track_ids: Sequence[str]) -> None:
+        """Enter the drivers that ship on boards, one driver at a time between the requests that wait."""
+        entering: dict[str, Future[None]] = {track_id: Future() for track_id in track_ids}
+        self._entering |= entering
+
+        def steps() -> Iterator[None]:
+            for track_id, done in entering.items():
+                try:
+                    yield from self._enter_each(load_track(track_id))
+                except HotlapError as error:
+                    _log.warning("%s", error)
+                finally:
+                    done.set_result(None)
+                    if self._entering.get(track_id) is done:  # not where it was asked for again meanwhile
+                        del self._entering[track_id]
+
+        self._step_later(steps())
+
+    async def wait_until_entered(self, track_id: str) -> None:
+        """Wait until the drivers that `enter_later` was told to enter for a track are on its board."""
+        waiting = self._entering.get(track_id)
+        if waiting is not None:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(waiting)), ENTERING_WAIT_S)
+
+    def _step_later(self, steps: Iterator[None]) -> None:
+        def step() -> None:
+            if not self.is_closing and next(steps, self) is not self:
+                self._step_later(steps)
+
+        with suppress(RuntimeError):  # the server ends
+            self._simulator.submit(step)
+
+    def _enter_each(self, track: Track) -> Iterator[None]:
         road = track_digest(track.nodes)
-        recorded = [name for name in ("casual", "optimal") if recorded_drive(name, track.track_id) is not None]
-        for driver_id in (*recorded, *shipped_model_ids(track.track_id)):
+        optimal = ["optimal"] if recorded_drive("optimal", track.track_id) is not None else []
+        for driver_id in ("casual", *optimal, *shipped_model_ids(track.track_id)):
             if (driver_id, road) in self._failed or self.board.find_driver(driver_id, road) is not None:
                 continue
             try:
@@ -109,21 +155,21 @@ class PageServices:
             except (HotlapError, ApiError) as error:
                 self._failed.add((driver_id, road))
                 _log.warning("%s is not on the board of %s: %s", driver_id, track.track_id, error)
+            yield
 
-    def record_casual_later(self, track_id: str) -> None:
-        """Let the casual driver drive a track after the requests that wait; one at a time."""
-        if not self._recording.acquire(blocking=False):
-            return
-
-        def work() -> None:
-            try:
-                self.enter_driver("casual", track_id)
-            except HotlapError as error:
-                _log.warning("%s", error)
-            finally:
-                self._recording.release()
-
-        self._simulator.submit(work)
+    def _drive_of(self, driver_id: str, track: Track) -> bytes:
+        """The replay of the casual or the optimal driver: recorded, or, the casual driver's, driven."""
+        replay, road = self._recorded(driver_id, track), track_digest(track.nodes)
+        if replay is not None:
+            return replay.to_bytes()
+        if driver_id == "optimal":
+            raise ApiError(HTTPStatus.CONFLICT, f"{track.track_id}: its optimal lap is not solved yet. Solve it first.")
+        content = self._drives.get(road)
+        if content is None:
+            drive = record_drive(CasualDriver(), track.track_id, NUM_DRIVER_LAPS, is_quantised=True)
+            content = drive.to_bytes()
+            self._drives.put(road, content, len(content))
+        return content
 
     def _recorded(self, driver_id: str, track: Track) -> Replay | None:
         """The driver's laps that ship with the package, if they are of this physics and road."""

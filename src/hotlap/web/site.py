@@ -1,10 +1,11 @@
 """Writes the page as a folder of static files for any web host."""
 
 import os
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
-from hotlap.atomic_files import write_atomically
 from hotlap.errors import OutputFileError
 from hotlap.web.page_data import file_names, page_file
 
@@ -30,21 +31,36 @@ def write_site(folder: Path) -> int:
         raise OutputFileError(f"{folder}: cannot be used ({error.strerror}). Name another folder.") from None
     if is_strange:
         raise OutputFileError(f"{folder}: is not empty and holds no page of hotlap. Name a new or an empty folder.")
-    num_bytes = 0
-    for name in static_files():
-        num_bytes += _write(folder / name, (STATIC / name).read_bytes())
-    for name in file_names():
-        found = page_file(name)
-        if found is not None:
-            num_bytes += _write(folder / "data" / name, found[0])
+    content = {name: (STATIC / name).read_bytes() for name in static_files()}
+    content |= {f"data/{name}": found[0] for name in file_names() if (found := page_file(name)) is not None}
     # The page asks for the server's status; without this file the browser's console would show an error.
-    return num_bytes + _write(folder / "api" / "status", b'{"server": null}\n')
-
-
-def _write(path: Path, content: bytes) -> int:
+    content["api/status"] = b'{"server": null}\n'
+    _refuse_links(folder, content)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace_all(folder, content)
     except OSError as error:
-        raise OutputFileError(f"{path.parent}: cannot be made ({error.strerror}). Name another folder.") from None
-    write_atomically(path, content)
-    return len(content)
+        raise OutputFileError(
+            f"{folder}: the page cannot be written ({error.strerror}). Free some space or name another folder."
+        ) from None
+    return sum(map(len, content.values()))
+
+
+def _refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """Refuse a page with a link where a file or folder of ours goes: it could lead anywhere."""
+    places = {place for name in names for place in (PurePosixPath(name), *PurePosixPath(name).parents)}
+    for place in sorted(places - {PurePosixPath()}):
+        if (folder / place).is_symlink():
+            raise OutputFileError(f"{folder / place}: is a link, and a page is not written through links. Remove it.")
+
+
+def _replace_all(folder: Path, content: Mapping[str, bytes]) -> None:
+    """Replace files once all are written, so that a full disk leaves the page of before."""
+    with TemporaryDirectory(prefix=".site-", dir=folder) as drafts:
+        for number, name in enumerate(content):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with (Path(drafts) / str(number)).open("xb") as file:
+                file.write(content[name])
+                file.flush()
+                os.fsync(file.fileno())
+        for number, name in enumerate(content):
+            (Path(drafts) / str(number)).replace(folder / name)

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
 
-from hotlap.atomic_files import refuse_not_plain, write_atomically
+from hotlap.atomic_files import DEVICE_FAULT, is_device_name, refuse_not_plain, write_atomically
 from hotlap.errors import HotlapError, InputFileError, OutputFileError, TrainingError
 from hotlap.models.model_file import CHECKPOINT_NAME, EXPERIMENTS, is_there
 from hotlap.training.checkpoint import CheckpointManager
@@ -181,7 +181,10 @@ def folder_of(name: str) -> Path:
         raise TrainingError(
             f"{name!r:.80} is not a valid name for a run. Use letters and digits, or a path with a slash."
         )
-    return Path(name) if is_path else EXPERIMENTS / name
+    path = Path(name) if is_path else EXPERIMENTS / name
+    if is_device_name(path.name):
+        raise TrainingError(f"run name {path.name!r:.80} {DEVICE_FAULT}. Choose another.")
+    return path
 
 
 def _files_of(path: Path) -> list[Path]:
