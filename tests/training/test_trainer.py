@@ -143,6 +143,8 @@ METRICS = {
     "aggregated": {"reward_mean", "reward_std", "reward_min", "reward_max", "episode_length_mean", "total_timesteps"},
 }
 POINT = {"timestep", "episode", "reward", "episode_length", "loss", "timestamp"}
+RACER_POINT = {"timestep", "mean_lap_time_sec", "best_lap_time_sec", "completion_rate", "episodes_this_rollout",
+               "gap_to_optimal"}  # fmt: skip
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
@@ -169,11 +171,13 @@ def test_the_documents_have_the_contracts_keys(finished):
     document = json.loads(folder.metrics.read_text())
     assert set(document) == {"training_metrics"}
     content = document["training_metrics"]
-    assert set(content) == {*METRICS, "time_series"}
+    assert set(content) == {*METRICS, "time_series"} | ({"racer_series"} if config.is_racer else set())
+    assert all(set(point) == RACER_POINT for point in content.get("racer_series", ()))
     assert {section: set(content[section]) for section in METRICS} == METRICS
     assert all(set(point) == POINT and UTC.fullmatch(point["timestamp"]) for point in content["time_series"])
     steps = [point["timestep"] for point in content["time_series"]]
-    assert steps[0] == -(-10 // config.num_envs) * config.num_envs
+    assert steps[:2] == [config.num_envs, -(-10 // config.num_envs) * config.num_envs]
+    assert steps[-1] == outcome.step
     assert steps == sorted(set(steps))
     assert content["aggregated"]["total_timesteps"] == outcome.step
     assert TrainingMetrics.load(folder.metrics).to_dict() == document
@@ -238,6 +242,7 @@ def test_tensorboards_files_hold_all_documented_figures(tmp_path, monkeypatch):
             info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0 + len(steps), True, 2, len(steps)
 
     monkeypatch.setattr(TensorCars, "step", lapping)
+    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
     skip_evaluation(monkeypatch)
     train(tiny_config(num_envs=2, steps=192, evaluation={"interval": 64}), tmp_path)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()

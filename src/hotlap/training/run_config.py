@@ -90,6 +90,13 @@ class EvaluationSettings:
     interval: int = setting(10_000, "Steps between two evaluations; 0 turns them off.", Range(0, MAX_STEPS))
     episodes: int = setting(10, "Episodes per evaluation.", Range(1, 10_000))
     final_episodes: int = setting(100, "Episodes of the final evaluation.", Range(1, 10_000))
+    curve_interval: int = setting(
+        0,
+        "Steps between two smaller evaluations that select nothing, for the curves `racer/*` of a run whose training "
+        "episodes are too short for a lap; 0 turns them off.",
+        Range(0, MAX_STEPS),
+    )
+    curve_episodes: int = setting(25, "Episodes of such an evaluation.", Range(1, 10_000))
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -171,11 +178,12 @@ class RunConfig:
     def digest(self) -> str:
         """Identifies the configuration; the number of steps is not part of it, since a run may be extended.
 
-        Nor are the device, the place of the start model and the address of a bridge, which may be other ones when the
-        run is resumed.
+        Nor are the device, the place of the start model, the address of a bridge and the evaluations for the curves,
+        which may be other ones when the run is resumed.
         """
         left_out = ("steps", "device", "start_model")
         plain = {key: value for key, value in self.as_plain().items() if key not in left_out}
+        plain["evaluation"] = {key: value for key, value in plain["evaluation"].items() if "curve" not in key}
         if "env_args" in plain:
             plain["env_args"] = {key: value for key, value in plain["env_args"].items() if key != "bridge_url"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
