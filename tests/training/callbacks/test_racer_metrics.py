@@ -359,6 +359,13 @@ def test_figures_not_dumped_yet_survive_a_resume():
     assert before.callback.get_state()["totals"]["num_laps"] == 0
 
 
+def test_where_laps_are_not_logged_the_reward_terms_still_are():
+    ride = Ride(logs_laps=False)
+    ride.step({**lap_done(2, 30.0), "progress": 0.5}, ends=[0])
+    assert ride.logger.means == {"reward/progress": [0.5]}
+    assert ride.end_rollout() == {}
+
+
 # --- stable-baselines3's own algorithms ---
 
 

@@ -128,6 +128,10 @@ class CheckpointingCallback(BaseCallback):
     def _on_training_end(self) -> None:
         if self.is_stopped:
             return
+        is_due = self._is_evaluation_due() if self._evaluation_interval else self._is_curve_due()
+        if self._is_save_due and not is_due:
+            # A longer run has no evaluation here: one that resumes from this checkpoint does not know of it.
+            self._save(self._capture())
         if self._evaluation_interval and self._evaluated_at != self.num_timesteps:
             self._evaluate()
         elif self._curve_interval and self.logs_laps and self._laps_logged_at != self.num_timesteps:

@@ -55,7 +55,11 @@ class RunWriter:
         self.folder.refuse_links()
         self.collector = self._open_collector(checkpoint)
         self._open_files.callback(self.collector.close)
-        drop_events_after(self.folder.tensorboard, checkpoint.snapshot.step if checkpoint else -1)
+        if checkpoint is None:
+            drop_events_after(self.folder.tensorboard, -1)
+        else:
+            step = checkpoint.snapshot.step
+            drop_events_after(self.folder.tensorboard, step, with_evaluation=_is_evaluated(checkpoint, step))
         for pattern in (".*.zip.*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
             for draft in self.folder.path.glob(pattern):
                 draft.unlink(missing_ok=True)
@@ -213,6 +217,12 @@ def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
     return MetricsCollector(
         config.experiment_id, config.algo, config.env, config.seed, config.recording_interval, journal
     )
+
+
+def _is_evaluated(checkpoint: Checkpoint, step: int) -> bool:
+    """Whether a checkpoint knows of an evaluation at its step; the one at the end of a run may come after it."""
+    saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["checkpointing"]
+    return step in (saved["evaluated_at"], saved.get("laps_logged_at"))
 
 
 def _saved_metrics(checkpoint: Checkpoint) -> Mapping[str, Any]:
