@@ -3,8 +3,8 @@
 import pytest
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hotlap.training.run_files.metrics_journal import read_journal
 from hotlap.training.run_files.journal import Journal
+from hotlap.training.run_files.metrics_journal import read_journal
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.run_files.run_writer import SilentRunWriter
 from hotlap.training.trainer import Trainer
