@@ -126,7 +126,7 @@ def metrics(folder: RunFolder) -> Any:
     content = json.loads(folder.metrics.read_text())["training_metrics"]
     for point in content["time_series"]:
         del point["timestamp"]
-    return content
+    return {"racer_series": [], **content}
 
 
 def read_events(path: Path) -> dict[str, list[tuple[int, float]]]:

@@ -75,14 +75,14 @@ def test_the_summary_shows_the_return_and_progress_is_plain_lines(hotlap):
     answer = hotlap("train", "--recipe", recipe(env="CartPole-v1"))
     assert answer.out.startswith("ppo_seed42: 100 steps in ")
     lines = answer.out.splitlines()
-    assert lines[1].strip() == "return over 1 deterministic episodes not used for selection:"
+    assert lines[1].strip() == "return over 1 deterministic episode not used for selection:"
     assert lines[2].split() == ["model", "step", "return", "std", "length", "file"]
     assert [line.split()[0] for line in lines[3:]] == ["final"]
     assert lines[3].endswith(str(DEFAULT / "ppo_seed42_model.zip"))
-    assert f"tensorboard --logdir {DEFAULT}" in answer.err
     lines = answer.err.splitlines()
-    assert lines[1] == "checkpoints: every 40 steps, keeping all"
-    assert (lines[2].startswith("0/100 steps"), lines[-1].startswith("100/100 steps")) == (True, True)
+    assert lines[:2] == [f"run: {DEFAULT}", f"watch it: tensorboard --logdir {DEFAULT}"]
+    assert lines[2] == "checkpoints: every 40 steps, keeping all"
+    assert (lines[3].startswith("0/100 steps"), lines[-1].startswith("100/100 steps")) == (True, True)
     assert all(letter.isprintable() or letter == "\n" for letter in answer.err + answer.out)
 
 
@@ -94,6 +94,18 @@ def test_the_summary_compares_the_racer_with_the_casual_driver_and_the_optimum(h
     ]  # fmt: skip
     assert [line.split()[0] for line in lines[2:5]] == ["the", "casual", "optimum"]
     assert "100 %" in lines[3]
+
+
+def test_a_run_too_short_for_a_lap_says_so_and_how_to_go_on(hotlap, monkeypatch):
+    monkeypatch.setattr("hotlap.cli.run_summary.CASUAL_EPISODES", 1)
+    last = hotlap("train", "--recipe", recipe(steps=40)).out.splitlines()[-1].strip()
+    assert last == (
+        "The AI has not completed a lap yet: it had 40 steps, and the recipe racer-ppo trains for 16,000,000. "
+        f"Train on: hotlap resume {DEFAULT} --steps 16000000"
+    )
+    monkeypatch.setattr("hotlap.training.recipe.usual_steps", lambda _: None)
+    last = hotlap("resume", DEFAULT, "--steps", 50).out.splitlines()[-1].strip()
+    assert last == f"The AI has not completed a lap yet. Train on: hotlap resume {DEFAULT} --steps 100"
 
 
 def test_quiet_prints_nothing_at_all(hotlap, unevaluated):
@@ -127,7 +139,7 @@ def test_verbose_prints_more_log_messages(hotlap, unevaluated):
 
 
 def test_verbose_logs_progress_at_info_and_metrics_at_debug(hotlap, unevaluated):
-    lines = hotlap("train", "--recipe", recipe(), "-v").err.splitlines()
+    lines = hotlap("train", "--recipe", recipe(evaluation={"interval": 50, "episodes": 1}), "-v").err.splitlines()
     progress = [line for line in lines if "/100 steps" in line]
     assert progress[0].startswith("hotlap: 0/100 steps")
     assert progress[-1].startswith("hotlap: 100/100 steps")

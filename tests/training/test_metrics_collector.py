@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from hotlap.errors import ConfigError, ModelError
-from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics, read_points
+from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
 from hotlap.training.run_files.json_documents import encode
-from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata
+from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata, RacerPoint
+from hotlap.training.run_files.metrics_journal import JournalEnd, encode_journal, read_journal
 
 RUN = {"experiment_id": "ppo_seed1", "algorithm": "ppo", "environment": "hotlap/Racer-v0", "seed": 1}
 
@@ -44,13 +45,17 @@ def without_times(metrics):
 @pytest.mark.parametrize(
     ("interval", "num_envs", "last", "steps"),
     [
-        (4, 1, 10, [4, 8]),
-        (100, 1, 200, [100, 200]),
-        (100, 30, 600, [120, 210, 300, 420, 510, 600]),
+        (4, 1, 10, [1, 4, 8, 10]),
+        (100, 1, 200, [1, 100, 200]),
+        (100, 30, 600, [30, 120, 210, 300, 420, 510, 600]),
         (100, 512, 1536, [512, 1024, 1536]),  # several multiples in one vector step: one point
+        (10_000, 4, 40, [4, 40]),  # shorter than the interval
+        (10_000, 4, 4, [4]),
     ],
 )
-def test_a_point_is_recorded_at_each_multiple_of_the_interval(interval, num_envs, last, steps):
+def test_a_point_is_recorded_at_the_first_step_each_multiple_of_the_interval_and_the_last_step(
+    interval, num_envs, last, steps
+):
     collector = collect(recording_interval=interval)
     for step in range(num_envs, last + 1, num_envs):
         collector.note_step(step)
@@ -155,17 +160,18 @@ def test_the_journal_holds_the_points_and_truncated_anywhere_those_before_it(tmp
     path = tmp_path / "a.jsonl"
     collector = collect(journal=path)
     drive(collector, range(1, 12))
-    assert collector.get_state()["num_points"] == len(read_points(path)[0]) == 3  # saving the state flushes
-    drive(collector, range(12, 16))
+    assert collector.get_state()["num_points"] == len(read_journal(path).points) == 4  # saving the state flushes
+    drive(collector, range(12, 15))
     collector.flush()
-    points, num_bytes = read_points(path)
+    found = read_journal(path)
+    points = found.points
     assert tuple(points) == collector.metrics().time_series
-    assert num_bytes == path.stat().st_size
+    assert found.num_bytes == path.stat().st_size
     collector.close()
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
-        assert read_points(path)[0] == points[: whole[:size].count(b"\n")]
+        assert read_journal(path).points == points[: whole[:size].count(b"\n")]
 
 
 @pytest.mark.parametrize("line", [b"{", b"[1]", b'{"timestep": 1}', b"\xff", b'{"timestep": NaN}'])
@@ -174,7 +180,7 @@ def test_a_damaged_line_is_refused_with_its_number(tmp_path, line):
     point = MetricPoint(1, 0, None, None, None, "2026-01-01T00:00:00.000Z")
     path.write_bytes(encode(point) + b"\n" + line + b"\n")
     with pytest.raises(ModelError, match=r"a\.jsonl:2"):
-        read_points(path)
+        read_journal(path)
 
 
 @pytest.mark.parametrize("crash_after", [25, 26, 40])
@@ -193,7 +199,7 @@ def test_a_resumed_run_has_the_metrics_of_one_never_interrupted(tmp_path, crash_
     second.close()
     whole.close()
     assert without_times(second.metrics()) == without_times(whole.metrics())
-    assert tuple(read_points(path)[0]) == second.metrics().time_series
+    assert tuple(read_journal(path).points) == second.metrics().time_series[:-1]  # the last step is not in the journal
 
 
 def test_a_point_right_after_a_resume_uses_the_episodes_from_before(tmp_path):
@@ -210,16 +216,16 @@ def test_a_collector_can_be_reset_to_an_earlier_state(tmp_path):
     path = tmp_path / "a.jsonl"
     for collector in (collect(), collect(journal=path)):
         drive(collector, range(1, 30))
-        state, expected = collector.get_state(), collector.metrics()
+        state, expected = collector.get_state(), without_times(collector.metrics())
         drive(collector, range(30, 60), seed=9)
         collector.set_state(state)
-        assert collector.metrics() == expected
+        assert without_times(collector.metrics()) == expected
         drive(collector, range(30, 40))
         collector.close()
         whole = collect()
         drive(whole, range(1, 40))
         assert without_times(collector.metrics()) == without_times(whole.metrics())
-    assert tuple(read_points(path)[0]) == collector.metrics().time_series
+    assert tuple(read_journal(path).points) == collector.metrics().time_series[:-1]
 
 
 def test_points_missing_from_the_journal_are_warned_about(tmp_path, caplog):
@@ -236,3 +242,83 @@ def test_the_state_of_another_run_and_a_damaged_one_are_refused():
     for broken in ({}, {**collector.get_state(), "timestep": "1"}, {**collector.get_state(), "recent_lengths": [1]}):
         with pytest.raises(ModelError, match="metrics state"):
             collector.set_state(broken)
+
+
+# --- what is logged under racer/* ---
+
+LOGGED = {
+    "racer/mean_lap_time_sec": 40.1,
+    "racer/best_lap_time_sec": 39.7,
+    "racer/completion_rate": 1 / 3,
+    "racer/episodes_this_rollout": 12,
+    "racer/gap_to_optimal": 0.4,
+    "reward/progress": 1.0,
+}
+
+
+def single(value):
+    """As TensorBoard stores it."""
+    return float(np.float32(value))
+
+
+def test_the_racers_figures_are_a_series_of_what_was_logged_in_single_precision():
+    collector = collect()
+    collector.note_racer(10, {"reward/progress": 1.0})
+    collector.note_racer(20, {"racer/completion_rate": 0.0, "racer/episodes_this_rollout": 5.0})
+    collector.note_racer(30, LOGGED)
+    assert collector.metrics().racer_series == (
+        RacerPoint(20, None, None, 0.0, 5, None),
+        RacerPoint(30, single(40.1), single(39.7), single(1 / 3), 12, single(0.4)),
+    )
+
+
+def test_the_latest_value_of_each_of_the_racers_figures():
+    collector = collect()
+    assert collector.latest_racer == {}
+    collector.note_racer(20, LOGGED)
+    collector.note_racer(30, {"racer/completion_rate": 0.0, "racer/episodes_this_rollout": 5})
+    found = collector.latest_racer
+    assert (found["completion_rate"], found["episodes_this_rollout"]) == (0.0, 5)
+    assert (found["mean_lap_time_sec"], found["gap_to_optimal"]) == (single(40.1), single(0.4))
+
+
+@pytest.mark.parametrize("crash_after", [25, 26, 40])
+def test_the_racers_series_of_a_resumed_run_is_that_of_one_never_interrupted(tmp_path, crash_after):
+    def drive_and_log(collector, steps):
+        for step in steps:
+            drive(collector, [step])
+            if step % 5 == 0:
+                collector.note_racer(30 * step, {"racer/completion_rate": step / 100.0})
+
+    whole = collect()
+    drive_and_log(whole, range(1, 80))
+    path = tmp_path / "parts.jsonl"
+    first = collect(journal=path)
+    drive_and_log(first, range(1, 26))
+    state = json.loads(json.dumps(first.get_state()))
+    drive_and_log(first, range(26, crash_after + 1))
+    first.close()
+    second = MetricsCollector.resume(path, state)
+    drive_and_log(second, range(26, 80))
+    second.close()
+    assert without_times(second.metrics()) == without_times(whole.metrics())
+    found = read_journal(path)
+    assert (len(found.racer_points), found.num_bytes) == (15, path.stat().st_size)
+
+
+def test_a_finished_runs_journal_is_made_again_from_its_document_without_the_last_step(tmp_path):
+    """The last step is a point of the document only: an extended run does not have it."""
+    collector = collect(recording_interval=100, journal=tmp_path / "a.jsonl")
+    for step in range(30, 241, 30):
+        collector.note_step(step)
+        collector.note_racer(step, {"racer/completion_rate": step / 1000.0})
+    state = collector.get_state()
+    collector.close()
+    written, end = (tmp_path / "a.jsonl").read_bytes(), JournalEnd(240, state["num_points"], state["num_racer_points"])
+    assert [point.timestep for point in collector.metrics().time_series] == [30, 120, 210, 240]
+    assert encode_journal(collector.metrics(), end) == written
+    (tmp_path / "a.jsonl").write_bytes(written + encode(collector.metrics().time_series[-1]) + b"\n")
+    extended = MetricsCollector.resume(tmp_path / "a.jsonl", state)
+    extended.note_step(270)
+    extended.close()
+    assert [point.timestep for point in extended.metrics().time_series] == [30, 120, 210, 270]

@@ -15,6 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from hotlap.config import as_plain
 from hotlap.errors import HotlapError, OutputFileError
+from hotlap.evaluation.evaluate import Evaluation
 from hotlap.models.archive import read_about, read_archive, tensors_digest
 from hotlap.models.model_file import read_model
 from hotlap.sim.world import INFO_DTYPE
@@ -30,7 +31,18 @@ from hotlap.training.state.snapshot import REPLAY_GROUP
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from hotlap.training.vec_envs.tensor_cars import TensorCars
-from tiny_runs import LUNAR, RACER, StopAt, folder_at, skip_evaluation, tiny_config, train
+from tiny_runs import (
+    ALGORITHMS,
+    LUNAR,
+    RACER,
+    StopAt,
+    folder_at,
+    metrics,
+    read_events,
+    skip_evaluation,
+    tiny_config,
+    train,
+)
 
 
 @pytest.fixture
@@ -143,6 +155,8 @@ METRICS = {
     "aggregated": {"reward_mean", "reward_std", "reward_min", "reward_max", "episode_length_mean", "total_timesteps"},
 }
 POINT = {"timestep", "episode", "reward", "episode_length", "loss", "timestamp"}
+RACER_POINT = {"timestep", "mean_lap_time_sec", "best_lap_time_sec", "completion_rate", "episodes_this_rollout",
+               "gap_to_optimal"}  # fmt: skip
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
@@ -169,11 +183,13 @@ def test_the_documents_have_the_contracts_keys(finished):
     document = json.loads(folder.metrics.read_text())
     assert set(document) == {"training_metrics"}
     content = document["training_metrics"]
-    assert set(content) == {*METRICS, "time_series"}
+    assert set(content) == {*METRICS, "time_series"} | ({"racer_series"} if config.is_racer else set())
+    assert all(set(point) == RACER_POINT for point in content.get("racer_series", ()))
     assert {section: set(content[section]) for section in METRICS} == METRICS
     assert all(set(point) == POINT and UTC.fullmatch(point["timestamp"]) for point in content["time_series"])
     steps = [point["timestep"] for point in content["time_series"]]
-    assert steps[0] == -(-10 // config.num_envs) * config.num_envs
+    assert steps[:2] == [config.num_envs, -(-10 // config.num_envs) * config.num_envs]
+    assert steps[-1] == outcome.step
     assert steps == sorted(set(steps))
     assert content["aggregated"]["total_timesteps"] == outcome.step
     assert TrainingMetrics.load(folder.metrics).to_dict() == document
@@ -238,6 +254,7 @@ def test_tensorboards_files_hold_all_documented_figures(tmp_path, monkeypatch):
             info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0 + len(steps), True, 2, len(steps)
 
     monkeypatch.setattr(TensorCars, "step", lapping)
+    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
     skip_evaluation(monkeypatch)
     train(tiny_config(num_envs=2, steps=192, evaluation={"interval": 64}), tmp_path)
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
@@ -260,6 +277,127 @@ def test_tensorboards_files_hold_all_documented_figures(tmp_path, monkeypatch):
     assert [step for step, _ in logged("eval/mean_reward")] == [64, 128, 192]
     # The library logs the loss of an update with the next rollout.
     assert [step for step, _ in logged("train/loss")] == [128, 192]
+
+
+def single(value):
+    """As TensorBoard stores it."""
+    return float(np.float32(value))
+
+
+def racer_events(path):
+    """The scalars under racer/* of a run, by step."""
+    found = {}
+    for name, points in read_events(path).items():
+        for step, value in points if name.startswith("racer/") else ():
+            found.setdefault(step, {})[name.removeprefix("racer/")] = value
+    return found
+
+
+def racer_records(path, config):
+    """The racer's series in the metrics file, by step, without the keys that were not logged."""
+    found = {}
+    for point in metrics(folder_at(path, config))["racer_series"]:
+        step = point.pop("timestep")
+        assert step not in found
+        found[step] = {name: value for name, value in point.items() if value is not None}
+    return found
+
+
+def laps_by_evaluation(monkeypatch):
+    """Evaluations give known laps: none the first time, then each a second faster."""
+    calls = iter(range(1000))
+
+    def evaluate_laps(self, policy, episodes):
+        number = next(calls)
+        times_s = (40.0 - number, 42.0 - number) if number else ()
+        flying_s = times_s[0] if times_s else None
+        return Evaluation(
+            "x", "track-01", "random", 0, episodes, len(times_s), len(times_s) / 4, None, flying_s, flying_s, flying_s,
+            None, None, None if flying_s is None else flying_s / 28.0 - 1.0, None, 0.0, times_s,
+        )  # fmt: skip
+
+    skip_evaluation(monkeypatch)
+    monkeypatch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_laps)
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_laps_of_episodes_too_short_for_one_are_those_of_the_evaluations(tmp_path, monkeypatch, algo):
+    """With the same values in TensorBoard, the metrics file and the progress; nothing where there was no lap."""
+    laps_by_evaluation(monkeypatch)
+    evaluation = {"interval": 64, "episodes": 4, "curve_interval": 32, "curve_episodes": 2}
+    config, reports = tiny_config(algo, num_envs=2, steps=192, evaluation=evaluation), []
+    Trainer(config, folder_at(tmp_path, config), on_progress=reports.append).run()
+    found = racer_events(tmp_path)
+    assert found == racer_records(tmp_path, config)
+    first, *later = found.items()
+    assert first[1] == {"completion_rate": 0.0, "episodes_this_rollout": {64: 4.0}.get(first[0], 2.0)}
+    for number, (step, figures) in enumerate(later, 1):
+        is_selecting = any(at == step for at, _ in read_events(tmp_path)["eval/mean_reward"])
+        assert figures == {
+            "completion_rate": 0.5,
+            "episodes_this_rollout": 4.0 if is_selecting else 2.0,
+            "mean_lap_time_sec": 41.0 - number,
+            "best_lap_time_sec": 40.0 - number,
+            "gap_to_optimal": single((40.0 - number) / 28.0 - 1.0),
+        }
+    assert list(found)[-1] == 192
+    assert len(found) >= (3 if algo == "ppo" else 6)  # PPO's rollouts have 64 steps
+    last = reports[-1]
+    assert last.is_end
+    assert (last.completion_rate, last.mean_lap_s, last.best_lap_s, last.gap) == tuple(
+        found[192][name] for name in ("completion_rate", "mean_lap_time_sec", "best_lap_time_sec", "gap_to_optimal")
+    )
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_metrics_file_has_the_laps_of_training_as_tensorboard_has_them(tmp_path, monkeypatch, algo):
+    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
+    skip_evaluation(monkeypatch)
+    config = tiny_config(algo, num_envs=2, steps=192, evaluation={"interval": 64, "curve_interval": 32})
+    train(config, tmp_path)
+    found = racer_events(tmp_path)
+    assert found == racer_records(tmp_path, config)
+    assert found
+    assert all(set(figures) == {"completion_rate", "episodes_this_rollout"} for figures in found.values())
+
+
+def test_short_episodes_without_evaluations_log_no_laps(tmp_path, monkeypatch):
+    skip_evaluation(monkeypatch)
+    config = tiny_config(num_envs=2, steps=192)
+    train(config, tmp_path)
+    assert racer_events(tmp_path) == racer_records(tmp_path, config) == {}
+
+
+@pytest.mark.parametrize(("start", "is_flying"), [("line", False), ("random", True), ("anywhere", True)])
+def test_the_first_lap_is_a_flying_one_for_every_start_but_the_line(tmp_path, monkeypatch, start, is_flying):
+    """Car 0 reports a clean first lap; only a flying one has a gap to the optimum."""
+    step = TensorCars.step
+
+    def lapping(self):
+        step(self)
+        if self.episode_lengths[0] == 5:
+            info = self.infos.numpy().view(INFO_DTYPE)[0, 0]
+            info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0, True, 2, 5
+
+    monkeypatch.setattr(TensorCars, "step", lapping)
+    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
+    skip_evaluation(monkeypatch)
+    episode = {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": start}
+    train(tiny_config(num_envs=2, steps=64, racer={"config": {"episode": episode}}), tmp_path)
+    [figures] = racer_events(tmp_path).values()
+    assert figures["mean_lap_time_sec"] == 30.0
+    assert ("gap_to_optimal" in figures) == is_flying
+
+
+def test_a_run_shorter_than_its_recording_interval_has_its_first_and_last_step(tmp_path, monkeypatch):
+    skip_evaluation(monkeypatch)
+    config = tiny_config(num_envs=2, recording_interval=10_000)
+    train(config, tmp_path)
+    first, last = metrics(folder_at(tmp_path, config))["time_series"]
+    assert (first["timestep"], first["episode"], first["reward"], first["loss"]) == (2, 0, None, None)
+    assert (last["timestep"], last["episode"] > 0) == (100, True)
+    assert isinstance(last["reward"], float)
+    assert isinstance(last["loss"], float)
 
 
 # --- timing ---

@@ -1,40 +1,44 @@
-"""The racer's recipe for minutes: returns and completed laps rise, lap times fall, and the files show it."""
+"""The racer's default recipe for minutes: what a user watches shows that the car learns, and agrees with the results."""
 
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.training.recipe import resolve_config
 from hotlap.training.run_files.metrics_document import TrainingMetrics
-from tiny_runs import folder_at, train
+from tiny_runs import folder_at, read_events, train
 
-STEPS = 8_000_000
-
-
-def first_and_last_fifth(values):
-    fifth = max(1, len(values) // 5)
-    return np.mean(values[:fifth]), np.mean(values[-fifth:])
+STEPS = 1_000_000
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_the_racer_learns_to_lap_and_then_to_lap_faster(tmp_path):
-    asked = {"steps": STEPS, "evaluation.interval": 0, "evaluation.final_episodes": 20, "checkpoint.interval": 0}
-    config = resolve_config("racer-ppo", asked)
+def test_completed_laps_rise_and_lap_times_fall_in_tensorboard_and_in_the_metrics_file(tmp_path):
+    config = resolve_config("racer-ppo", {"steps": STEPS})
     outcome = train(config, tmp_path)
-    events = EventAccumulator(str(tmp_path / "tensorboard"), {"scalars": 0}).Reload()
-    metrics = TrainingMetrics.load(folder_at(tmp_path, config).metrics)
+    events = read_events(tmp_path)
+    curves = {name: [value for _, value in points] for name, points in events.items()}
 
-    first, last = first_and_last_fifth([event.value for event in events.Scalars("rollout/ep_rew_mean")])
-    assert last > first + 0.5
-    first, last = first_and_last_fifth([point.reward for point in metrics.time_series if point.reward is not None])
-    assert last > first + 0.5
-    completed = [event.value for event in events.Scalars("racer/completion_rate")]
-    assert np.mean(completed[: len(completed) // 20]) == pytest.approx(0.0, abs=0.02)
-    assert first_and_last_fifth(completed)[1] == pytest.approx(0.5, abs=0.4)
+    completed = curves["racer/completion_rate"]
+    assert len(completed) >= 15
+    assert max(completed[:3]) == 0.0
+    half = completed[len(completed) // 2 :]
+    assert np.mean([rate >= 0.9 for rate in half]) >= 0.5  # a policy may fail for a while
     for name in ("racer/mean_lap_time_sec", "racer/best_lap_time_sec", "racer/gap_to_optimal"):
-        first, last = first_and_last_fifth([event.value for event in events.Scalars(name)])
-        assert last < 0.95 * first, name
-    assert metrics.time_series[-1].timestep == outcome.step
-    assert outcome.results.evaluation["completion_rate"] >= 0.8
-    assert outcome.results.evaluation["gap_to_optimal"] < 0.4
+        values = curves[name]
+        assert len(values) >= 5, name
+        assert np.mean(values[-3:]) < 0.9 * values[0], name
+    assert curves["racer/gap_to_optimal"][-1] < 0.4
+
+    # The evaluation at the end, of the same model from other starts, says the same.
+    results = outcome.results.evaluation
+    assert events["racer/completion_rate"][-1][0] == outcome.step
+    assert completed[-1] == pytest.approx(results["completion_rate"], abs=0.1)
+    assert curves["racer/gap_to_optimal"][-1] == pytest.approx(results["gap_to_optimal"], abs=0.02)
+
+    metrics = TrainingMetrics.load(folder_at(tmp_path, config).metrics)
+    for name in ("completion_rate", "mean_lap_time_sec", "best_lap_time_sec", "gap_to_optimal"):
+        series = [(point.timestep, getattr(point, name)) for point in metrics.racer_series]
+        assert [point for point in series if point[1] is not None] == events[f"racer/{name}"]
+    assert (metrics.time_series[0].timestep, metrics.time_series[-1].timestep) == (config.num_envs, outcome.step)
+    returns = [point.reward for point in metrics.time_series if point.reward is not None]
+    assert np.mean(returns[-10:]) > np.mean(returns[:10]) + 0.2

@@ -13,8 +13,10 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.errors import ModelError, StateError
+from hotlap.evaluation.evaluate import Evaluation
 from hotlap.models.archive import read_archive, write_archive
 from hotlap.sim.world import INFO_DTYPE
+from hotlap.training import trainer as trainer_module
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
@@ -169,6 +171,7 @@ def test_a_lap_before_the_stop_counts_for_the_episode_that_ends_after_it(tmp_pat
             info["lap"] = 2
 
     monkeypatch.setattr(TensorCars, "step", lapping)
+    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
     config = tiny_config()
     train(config, tmp_path / "whole")
     assert train(config, tmp_path / "stopped", stop_at=40).step == 41
@@ -216,6 +219,59 @@ def test_an_extended_run_is_bit_identical_to_one_of_that_length(tmp_path, whole,
     assert_same_run(tmp_path, whole(config), config)
 
 
+# --- laps of evaluations, and the first and last step ---
+
+
+@pytest.fixture
+def evaluated_weights(monkeypatch):
+    """Evaluations give laps that depend on nothing but the weights."""
+
+    def evaluate_laps(self, policy, episodes):
+        lap_s = 30.0 + float(sum(abs(weights.double().sum()) for weights in policy._network.state_dict().values()))
+        return Evaluation(
+            "x", "track-01", "random", 0, episodes, 1, 1.0, 1.0, lap_s, lap_s, lap_s, 0.0, None, lap_s / 28.0 - 1.0,
+            0.0, 0.0, (lap_s,),
+        )  # fmt: skip
+
+    skip_evaluation(monkeypatch)
+    monkeypatch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_laps)
+
+
+LAPS = {"interval": 96, "episodes": 4, "curve_interval": 32, "curve_episodes": 2}
+
+
+@EVERY_ALGORITHM
+def test_a_resumed_run_has_the_laps_of_its_evaluations_once(tmp_path, evaluated_weights, algo):
+    config = tiny_config(algo, num_envs=2, steps=256, recording_interval=1000, evaluation=LAPS)
+    train(config, tmp_path / "whole")
+    laps = metrics(RunFolder(tmp_path / "whole", config.experiment_id))["racer_series"]
+    assert len(laps) == len({point["timestep"] for point in laps}) >= 4
+    assert len({point["mean_lap_time_sec"] for point in laps}) == len(laps)
+    for stop_at in (40, 64, 66, 130, 190):
+        path = tmp_path / str(stop_at)
+        assert train(config, path, stop_at).results is None
+        train(config, path, resume=True)
+        assert_same_run(path, tmp_path / "whole", config)
+
+
+@pytest.mark.parametrize("first", [64, 70, 192])
+@EVERY_ALGORITHM
+def test_an_extended_run_has_neither_a_last_step_nor_laps_too_many(tmp_path, evaluated_weights, algo, first):
+    """The shorter run ends on a whole rollout with a checkpoint at its very end, or within one."""
+    settings = {"recording_interval": 50, "evaluation": LAPS, "checkpoint": {"interval": 64}}
+    config = tiny_config(algo, num_envs=2, steps=256, **settings)
+    train(config, tmp_path / "whole")
+    shorter = tiny_config(algo, num_envs=2, steps=first, **settings)
+    train(shorter, tmp_path / "run")
+    points = metrics(RunFolder(tmp_path / "run", config.experiment_id))["time_series"]
+    assert points[-1]["timestep"] == first
+    train(config, tmp_path / "run", resume=True)
+    one, other = (metrics(RunFolder(tmp_path / name, config.experiment_id)) for name in ("run", "whole"))
+    assert one["time_series"] == other["time_series"]
+    assert one["racer_series"] == other["racer_series"]
+    assert read_events(tmp_path / "run") == read_events(tmp_path / "whole")
+
+
 # --- environments that cannot be saved ---
 
 
@@ -247,7 +303,7 @@ def test_a_resumed_run_over_envpool_warns_that_its_episodes_restart_and_continue
     np.testing.assert_allclose(seen, original, atol=1e-4)
     np.testing.assert_array_equal(remembered, original)
     steps = [point["timestep"] for point in metrics(RunFolder(tmp_path, config.experiment_id))["time_series"]]
-    assert steps == list(range(10, 101, 10))
+    assert steps == [2, *range(10, 101, 10)]
 
 
 # --- evaluations ---
@@ -291,7 +347,7 @@ def test_evaluating_does_not_disturb_training(tmp_path, algo, env):
         folders.append(RunFolder(tmp_path / str(interval), config.experiment_id))
     without, evaluated = folders
     assert tensors(without.model) == tensors(evaluated.model)
-    assert metrics(without) == metrics(evaluated)
+    assert metrics(without) == {**metrics(evaluated), "racer_series": []}
     assert (without.best.exists(), evaluated.best.exists()) == (False, True)
 
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hotlap.cli.output import discard, percent, seconds
+from hotlap.reports.formatting import clock, gap_percent
 
 if TYPE_CHECKING:
     from hotlap.training.callbacks.progress import OnProgress, TrainingProgress
 
 STDERR = 2  # file descriptor
+BAR_WIDTH = 16  # characters; the figures need the rest of a line
 LINE_INTERVAL_S = 10.0  # between progress lines, where stderr is not a terminal
 # Terminal colours in the warnings of libraries.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -112,15 +114,14 @@ def show_progress(quiet: bool) -> Iterator["OnProgress | None"]:
 
 def _progress_lines(write: Callable[[str], None]) -> "OnProgress":
     """Write a line at intervals, and one at the end."""
-    last_s, last_step = -LINE_INTERVAL_S, -1
+    last_s = -LINE_INTERVAL_S
 
     def show(progress: "TrainingProgress") -> None:
-        nonlocal last_s, last_step
+        nonlocal last_s
         now_s = time.monotonic()
-        is_end = progress.step >= progress.total and progress.step != last_step
-        if is_end or now_s - last_s >= LINE_INTERVAL_S:
-            last_s, last_step = now_s, progress.step
-            write(f"{progress.step}/{progress.total} steps  {_figures(progress)}")
+        if progress.is_end or (progress.step < progress.total and now_s - last_s >= LINE_INTERVAL_S):
+            last_s = now_s
+            write(f"{progress.step:,}/{progress.total:,} steps  {_figures(progress)}{_time_left(progress)}")
 
     return show
 
@@ -128,25 +129,41 @@ def _progress_lines(write: Callable[[str], None]) -> "OnProgress":
 @contextlib.contextmanager
 def _progress_bar() -> Iterator["OnProgress"]:
     from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=None)
+    columns = (BarColumn(bar_width=BAR_WIDTH), TaskProgressColumn(), TextColumn("{task.description}", markup=False))
+    bar = Bar(*columns, console=Console(stderr=True))
+    task = bar.add_task("", total=None)
 
-        def show(progress: "TrainingProgress") -> None:
-            bar.update(task, total=progress.total, completed=progress.step, description=_figures(progress))
+    def show(progress: "TrainingProgress") -> None:
+        # Time left first: a narrow terminal cuts the end off.
+        description = f"{_time_left(progress).lstrip()}  {_figures(progress)}".lstrip()
+        bar.update(task, total=progress.total, completed=progress.step, description=description)
+        bar.start()  # only now: a line printed before would leave an empty bar behind
 
+    try:
         yield show
+    finally:
+        bar.stop()
+
+
+def _time_left(progress: "TrainingProgress") -> str:
+    if progress.left_s is None or progress.step >= progress.total:
+        return ""
+    return f"  {clock(progress.left_s)} left"
 
 
 def _figures(progress: "TrainingProgress") -> str:
     parts = [f"{progress.steps_per_s:,.0f} steps/s"]
     if progress.mean_return is not None:
-        parts.append(f"return {progress.mean_return:.2f}")
+        parts.append(f"return {round(progress.mean_return, 2) + 0.0:.2f}")
+    if progress.completion_rate is not None:
+        parts.append(f"completed {percent(progress.completion_rate)}")
+    if progress.mean_lap_s is not None:
+        parts.append(f"lap {seconds(progress.mean_lap_s)}")
     if progress.best_lap_s is not None:
-        parts.append(f"best lap {seconds(progress.best_lap_s)}")
+        parts.append(f"best {seconds(progress.best_lap_s)}")
     if progress.gap is not None:
-        parts.append(f"gap {percent(progress.gap)}")
+        parts.append(f"gap {gap_percent(progress.gap)}")
     return "  ".join(parts)

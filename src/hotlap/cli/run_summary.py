@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hotlap.cli.output import percent, print_json, seconds
-from hotlap.reports.formatting import MISSING
+from hotlap.reports.formatting import count, gap_percent
 
 if TYPE_CHECKING:
     from hotlap.training.results import ExperimentResults
@@ -25,14 +25,32 @@ def print_summary(trainer: "Trainer", results: "ExperimentResults") -> None:
     """Print what the run took, and the figures of its models."""
     metadata, metrics = results.metadata, results.metrics
     print(
-        f"{metadata.experiment_id}: {metadata.total_timesteps:,} steps in {metrics.training_time_seconds:.0f} s,"
-        f" {metrics.total_episodes:,} episodes"
+        f"{metadata.experiment_id}: {count(metadata.total_timesteps, 'step')} in {metrics.training_time_seconds:.0f} s,"
+        f" {count(metrics.total_episodes, 'episode')}"
     )
     if results.evaluation is not None:
         print_laps(trainer, results.evaluation)
         print(f"  model: {trainer.folder.chosen}")
+        if not results.evaluation["laps"]:
+            print(f"  {explain_no_lap(trainer, metadata.total_timesteps)}")
     else:
         print_returns(trainer, results)
+
+
+def explain_no_lap(trainer: "Trainer", steps: int) -> str:
+    """A sentence for a run whose model completes no lap: what it had, what is usual, and how to go on."""
+    from hotlap.training.recipe import usual_steps
+    from hotlap.training.vec_envs.factory import in_process
+
+    usual = usual_steps(in_process(trainer.config))
+    resume = f"{trainer.processes.resume_command} {trainer.folder.path} --steps"
+    if usual is not None and steps < usual[1]:
+        name, total = usual
+        return (
+            f"The AI has not completed a lap yet: it had {steps:,} steps, and the recipe {name} trains for {total:,}. "
+            f"Train on: {resume} {total}"
+        )
+    return f"The AI has not completed a lap yet. Train on: {resume} {2 * steps}"
 
 
 def print_returns(trainer: "Trainer", results: "ExperimentResults") -> None:
@@ -45,7 +63,8 @@ def print_returns(trainer: "Trainer", results: "ExperimentResults") -> None:
     if (best := results.best) is not None:
         figures = (best[name] for name in ("final_reward_mean", "final_reward_std", "episode_length_mean"))
         rows.append(("best", best["step"], *figures, best["model_file"]))
-    print(f"  return over {trainer.config.evaluation.final_episodes} deterministic episodes not used for selection:")
+    episodes = count(trainer.config.evaluation.final_episodes, "deterministic episode")
+    print(f"  return over {episodes} not used for selection:")
     print(f"  {'model':<7}{'step':>12}{'return':>10}{'std':>9}{'length':>9}  file")
     for name, step, mean, std, length, file in rows:
         shown = (f"{'-' if value is None else format(value, '.1f')}" for value in (mean, std, length))
@@ -67,10 +86,8 @@ def print_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
     casual = (found.against(optimal_s) if optimal_s else found).as_dict()
     print(f"  {'on ' + found.track:<18}  flying lap   gap to optimal   laps completed   clean")
     for name, figures in (("the AI", learned), ("casual driver", casual)):
-        gap = figures["gap_to_optimal"]
-        shown = MISSING if gap is None else f"{100.0 * gap:.1f} %"
         print(
-            f"  {name:<18}{seconds(figures['median_lap_time_sec']):>12}{shown:>17}"
+            f"  {name:<18}{seconds(figures['median_lap_time_sec']):>12}{gap_percent(figures['gap_to_optimal']):>17}"
             f"{percent(figures['completion_rate']):>17}{percent(figures['clean_lap_rate']):>8}"
         )
     if optimal_s:

@@ -294,7 +294,8 @@ def _run(
 
     def start() -> None:
         on_ready()
-        print_status(f"run: {path}   watch it: tensorboard --logdir {path}", quiet)
+        print_status(f"run: {path}", quiet)
+        print_status(f"watch it: tensorboard --logdir {path}", quiet)
         print_status(trainer.config.checkpoint.describe(), quiet)
 
     try:

@@ -4,7 +4,7 @@ A driver whose policy is compiled drives in one compiled loop, any other in a Py
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -63,6 +63,7 @@ class Evaluation:
     gap_to_optimal: float | None
     wall_contacts_per_lap: float | None
     mean_reward: float
+    lap_times_s: tuple[float, ...] = field(default=(), repr=False)  # of all laps, in the order in which they ended
 
     def against(self, optimal_lap_s: float) -> "Evaluation":
         """A copy with `gap_to_optimal`: median clean flying lap / optimal flying lap - 1."""
@@ -71,8 +72,10 @@ class Evaluation:
         return replace(self, gap_to_optimal=self.median_lap_time_sec / optimal_lap_s - 1.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as a dict for JSON."""
-        return asdict(self)
+        """The figures as a dict for JSON, without the single laps."""
+        figures = asdict(self)
+        del figures["lap_times_s"]
+        return figures
 
 
 @dataclass(frozen=True)
@@ -278,4 +281,5 @@ def compute_figures(counter: LapCounter, episodes: int, num_laps: int) -> dict[s
         "gap_to_optimal": None,
         "wall_contacts_per_lap": counter.wall_contacts / total if total else None,
         "mean_reward": float(counter.returns.mean()),
+        "lap_times_s": tuple(lap.time_s for lap in counter.laps),
     }

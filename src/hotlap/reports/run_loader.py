@@ -9,10 +9,10 @@ from hotlap.errors import ConfigError
 from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.reports.curves import Curve, make_curve, read_events
 from hotlap.reports.run_record import EvaluationFigures, RunRecord
-from hotlap.training.metrics_collector import read_points
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_config import in_process
 from hotlap.training.run_files.metrics_document import MetricPoint, TrainingMetrics
+from hotlap.training.run_files.metrics_journal import read_journal
 from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder, open_run
 
 
@@ -65,7 +65,7 @@ def _read_points(folder: RunFolder) -> list[MetricPoint]:
     """
     if folder.is_finished and folder.metrics.is_file():
         return list(TrainingMetrics.load(folder.metrics).time_series)
-    return read_points(folder.journal)[0]
+    return read_journal(folder.journal).points
 
 
 def _metric_curves(points: list[MetricPoint]) -> dict[str, Curve]:

@@ -15,9 +15,9 @@ from hotlap.training.results import ExperimentResults, FinalMetrics
 
 Direction = Literal["minimize", "maximize"]
 
-_TEXTS = {"driver", "track", "start", "seed"}  # of an evaluation: not figures
+_NO_FIGURES = {"driver", "track", "start", "seed", "lap_times_s"}  # of an evaluation
 _METRICS = tuple(msgspec.structs.fields(FinalMetrics)[i].name for i in range(len(msgspec.structs.fields(FinalMetrics))))
-_LAPS = tuple(field.name for field in fields(Evaluation) if field.name not in _TEXTS)
+_LAPS = tuple(field.name for field in fields(Evaluation) if field.name not in _NO_FIGURES)
 _BEST_RETURNS = ("final_reward_mean", "final_reward_std", "episode_length_mean")
 _BEST = "best."
 # Figures that the periodic evaluations log too, and the keys they have there.

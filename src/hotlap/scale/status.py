@@ -12,8 +12,8 @@ from hotlap.scale.objectives import Objective
 from hotlap.scale.study import SweepStudy, TrialRecord
 from hotlap.scale.sweep_file import Sweep
 from hotlap.scale.sweep_folder import SweepFolder
-from hotlap.training.metrics_collector import read_points
 from hotlap.training.run_config import RunConfig
+from hotlap.training.run_files.metrics_journal import read_journal
 from hotlap.training.run_files.run_folder import RunFolder
 
 _DEFAULT_KEY = "eval/mean_reward"
@@ -152,7 +152,7 @@ def _step_of(folder: RunFolder, sweep: Sweep, trial: TrialRecord, seed: int) -> 
     if seed in trial.seed_values:
         return sweep.config_of(trial.params, seed).steps
     try:
-        points = read_points(folder.journal)[0]
+        points = read_journal(folder.journal).points
     except HotlapError:  # it is being written
         return 0
     return points[-1].timestep if points else 0

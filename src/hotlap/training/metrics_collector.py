@@ -9,19 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from hotlap.errors import ConfigError, InputFileError, ModelError
-from hotlap.training.run_files.journal import Journal, read_lines
+from hotlap.errors import ConfigError, ModelError
+from hotlap.training.run_files.journal import Journal
 from hotlap.training.run_files.json_documents import Record, build_record, encode, to_plain, utc_text
-from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata, TrainingMetrics
+from hotlap.training.run_files.metrics_document import (
+    Aggregates,
+    MetricPoint,
+    MetricsMetadata,
+    RacerPoint,
+    TrainingMetrics,
+)
+from hotlap.training.run_files.metrics_journal import JournalEnd, read_journal
 
-__all__ = ["MetricsCollector", "TrainingMetrics", "read_points"]
+__all__ = ["MetricsCollector", "TrainingMetrics"]
 
 # As many episodes as stable-baselines3 averages for its `rollout/ep_rew_mean`.
 RECENT_EPISODES = 100
 
 _log = logging.getLogger(__name__)
-_point_decoder = msgspec.json.Decoder(MetricPoint)
+_RACER_PREFIX = "racer/"
+_RACER_KEYS = tuple(field.name for field in msgspec.structs.fields(RacerPoint) if field.name != "timestep")
 
 Clock = Callable[[], float]
 
@@ -63,6 +72,7 @@ class _SavedCollector(Record, frozen=True):
     recent_returns: tuple[float | None, ...]
     recent_lengths: tuple[int, ...]
     loss: float | None
+    num_racer_points: int = 0
 
     def __post_init__(self) -> None:
         if len(self.recent_returns) != len(self.recent_lengths):
@@ -77,6 +87,9 @@ class _SavedCollector(Record, frozen=True):
 
 class MetricsCollector:
     """Collects a run's metrics while it trains.
+
+    There is a point at the first step, at every multiple of the interval, and, in the document only, at the last step:
+    a run that is extended does not keep it. What is logged under `racer/*` is a second series.
 
     Points are appended to the journal as they are made, one JSON object per line, so that a crash loses at most the
     last second. An existing journal file is overwritten; `resume` continues it.
@@ -98,8 +111,9 @@ class MetricsCollector:
         self.metadata = MetricsMetadata(experiment_id, algorithm, environment, seed, recording_interval)
         self._clock = clock
         self._points: list[MetricPoint] = []
+        self._racer_points: list[RacerPoint] = []
         self._timestep = 0
-        self._due = recording_interval
+        self._due = 0
         self._returns = _RunningStats()
         self._total_length = 0
         self._recent_returns: deque[float] = deque(maxlen=RECENT_EPISODES)
@@ -114,7 +128,7 @@ class MetricsCollector:
         saved = build_record(_SavedCollector, state, "metrics state")
         collector = cls(**msgspec.structs.asdict(saved.metadata), clock=clock)
         collector._restore(saved)
-        collector._continue_journal(journal, saved.num_points)
+        collector._continue_journal(journal, saved)
         return collector
 
     @property
@@ -136,31 +150,65 @@ class MetricsCollector:
         self._loss = _number(value)
 
     def note_step(self, timestep: int) -> None:
-        """Set the total number of steps; adds a point whenever it passes a multiple of the interval.
+        """Set the total number of steps; adds a point at the first, and whenever it passes a multiple of the interval.
 
         Passing several multiples at once, as with hundreds of environments, adds one point.
         """
         self._timestep = timestep
         if timestep >= self._due:
             self._due = self._next_due()
-            self._add_point()
+            point = self._make_point()
+            self._points.append(point)
+            self._write(point)
+
+    def note_racer(self, timestep: int, figures: Mapping[str, Any]) -> None:
+        """Add what was logged at a step, if there are figures under `racer/*` in it."""
+        found = {name: figures[key] for name in _RACER_KEYS if (key := _RACER_PREFIX + name) in figures}
+        if not found:
+            return
+        # TensorBoard has single precision: the same numbers in both files.
+        values = {name: _number(float(np.float32(value))) for name, value in found.items()}
+        episodes = values.pop("episodes_this_rollout", None)
+        point = RacerPoint(
+            timestep=timestep,
+            episodes_this_rollout=None if episodes is None else int(episodes),
+            **{name: values.get(name) for name in _RACER_KEYS if name != "episodes_this_rollout"},
+        )
+        self._racer_points.append(point)
+        self._write(point)
+
+    @property
+    def latest_racer(self) -> dict[str, float]:
+        """The newest value of each key under `racer/*`, by its name there; without the keys that were never logged."""
+        found: dict[str, float] = {}
+        for point in reversed(self._racer_points):
+            for name in _RACER_KEYS:
+                value = getattr(point, name)
+                if value is not None:
+                    found.setdefault(name, value)
+            if len(found) == len(_RACER_KEYS):
+                break
+        return found
 
     def _next_due(self) -> int:
         interval = self.metadata.recording_interval
-        return (self._timestep // interval + 1) * interval
+        return (self._timestep // interval + 1) * interval if self._timestep else 0
 
-    def _add_point(self) -> None:
+    def _make_point(self) -> MetricPoint:
         if self._recent_means is None:
             count = len(self._recent_returns)
             self._recent_means = (_number(sum(self._recent_returns) / count), sum(self._recent_lengths) / count)
-        point = MetricPoint(self._timestep, self.num_episodes, *self._recent_means, self._loss, utc_text(self._clock()))
-        self._points.append(point)
+        return MetricPoint(self._timestep, self.num_episodes, *self._recent_means, self._loss, utc_text(self._clock()))
+
+    def _write(self, point: MetricPoint | RacerPoint) -> None:
         if self._journal is not None:
             self._journal.add(encode(point))
 
     def metrics(self) -> TrainingMetrics:
-        """The document so far."""
-        return TrainingMetrics(self.metadata, tuple(self._points), self._aggregates())
+        """The document so far, with a point at the last step."""
+        is_last_missing = bool(self._points) and self._points[-1].timestep < self._timestep
+        points = (*self._points, self._make_point()) if is_last_missing else tuple(self._points)
+        return TrainingMetrics(self.metadata, points, self._aggregates(), tuple(self._racer_points))
 
     def _aggregates(self) -> Aggregates:
         if not self.num_episodes:
@@ -204,6 +252,7 @@ class MetricsCollector:
             recent_returns=tuple(self._recent_returns),
             recent_lengths=tuple(self._recent_lengths),
             loss=self._loss,
+            num_racer_points=len(self._racer_points),
         )
         return dict(to_plain(saved))
 
@@ -215,7 +264,7 @@ class MetricsCollector:
         self._restore(saved)
         if self._journal is not None:
             self._journal.close()
-            self._continue_journal(self._journal.path, saved.num_points)
+            self._continue_journal(self._journal.path, saved)
 
     def _restore(self, saved: _SavedCollector) -> None:
         self._timestep = saved.timestep
@@ -226,43 +275,19 @@ class MetricsCollector:
         self._recent_lengths = deque(saved.recent_lengths, maxlen=RECENT_EPISODES)
         self._recent_means = None if self._recent_returns else (None, None)
         self._loss = saved.loss
-        self._points = [point for point in self._points if point.timestep <= saved.timestep]
+        self._points = self._points[: saved.num_points]
+        self._racer_points = self._racer_points[: saved.num_racer_points]
 
-    def _continue_journal(self, journal: Path, num_points: int) -> None:
-        self._points, kept_bytes = read_points(journal, until_step=self._timestep)
-        if len(self._points) != num_points:
+    def _continue_journal(self, journal: Path, saved: _SavedCollector) -> None:
+        found = read_journal(journal, JournalEnd(saved.timestep, saved.num_points, saved.num_racer_points))
+        self._points, self._racer_points = found.points, found.racer_points
+        num_found, num_saved = len(found.points) + len(found.racer_points), saved.num_points + saved.num_racer_points
+        if num_found != num_saved:
             _log.warning(
-                f"{journal}: holds {len(self._points)} of the {num_points} points up to step {self._timestep}; the "
+                f"{journal}: holds {num_found} of the {num_saved} points up to step {self._timestep}; the "
                 "series continues with a gap."
             )
-        self._journal = Journal(journal, kept_bytes)
-
-
-def read_points(journal: Path, until_step: int | None = None) -> tuple[list[MetricPoint], int]:
-    """A journal's points up to a step (default: all), and their size in bytes; an incomplete last line is ignored.
-
-    A missing journal has no points. A damaged line ends a journal that is read up to a step, and is an error otherwise.
-    """
-    points: list[MetricPoint] = []
-    num_bytes = 0
-    try:
-        lines = read_lines(journal)
-    except InputFileError:
-        lines = []
-    for number, line in enumerate(lines, 1):
-        try:
-            point = _point_decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if until_step is not None:
-                # A power cut leaves zeros in what was written after the checkpoint; what was before is on the disk.
-                _log.warning("%s:%d: is damaged. The rest of the journal is dropped.", journal, number)
-                break
-            raise ModelError(f"{journal}:{number}: {error}. Remove the line to continue without it.") from None
-        if until_step is not None and point.timestep > until_step:
-            break
-        points.append(point)
-        num_bytes += len(line) + 1
-    return points, num_bytes
+        self._journal = Journal(journal, found.num_bytes)
 
 
 def _number(value: float) -> float | None:

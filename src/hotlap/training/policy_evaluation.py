@@ -1,7 +1,7 @@
 """Evaluates a run's policies over deterministic episodes, the same ones every time."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class PolicyScore:
 
     score: tuple[float, ...]  # compared from the left; greater is better
     figures: dict[str, float]
+    racer: dict[str, float] = field(default_factory=dict)  # the figures of the laps under the keys `racer/*`
 
 
 class PolicyEvaluator:
@@ -54,6 +55,12 @@ class PolicyEvaluator:
         """Evaluate the policy of a learner in training, without changing what the learner draws next."""
         with preserve_rng(learner):
             return self.score(self.live_policy(learner), self._config.evaluation.episodes)
+
+    def lap_figures(self, learner: Learner) -> dict[str, float]:
+        """The figures of a smaller evaluation under the keys `racer/*`, without changing what the learner draws."""
+        with preserve_rng(learner):
+            laps = self.evaluate_laps(self.live_policy(learner), self._config.evaluation.curve_episodes)
+        return racer_figures(laps)
 
     def live_policy(self, learner: Learner) -> LearnedPolicy:
         """The policy of a learner in training, with its normalizer's current statistics."""
@@ -117,7 +124,18 @@ def score_laps(laps: Evaluation) -> PolicyScore:
         -lap_s * longer if lap_s is not None else -np.inf,
         laps.mean_reward,
     )
-    return PolicyScore(score, figures)
+    return PolicyScore(score, figures, racer_figures(laps))
+
+
+def racer_figures(laps: Evaluation) -> dict[str, float]:
+    """An evaluation as the figures that `RacerMetricsCallback` logs; one that does not exist is left out."""
+    figures = {"racer/completion_rate": laps.completion_rate, "racer/episodes_this_rollout": float(laps.episodes)}
+    if laps.lap_times_s:
+        figures["racer/mean_lap_time_sec"] = sum(laps.lap_times_s) / len(laps.lap_times_s)
+        figures["racer/best_lap_time_sec"] = min(laps.lap_times_s)
+    if laps.gap_to_optimal is not None:
+        figures["racer/gap_to_optimal"] = laps.gap_to_optimal
+    return figures
 
 
 def _racer_returns(policy: LearnedPolicy, config: RunConfig, episodes: int, seed: int) -> Returns:

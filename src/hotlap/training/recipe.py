@@ -61,6 +61,12 @@ def _default_recipe(asked: Mapping[str, Any]) -> str | None:
     return name if name in recipe_names() else None
 
 
+def usual_steps(config: RunConfig) -> tuple[str, int] | None:
+    """Name and length of the shipped recipe for a run's algorithm, environment and device; None without one."""
+    name = _default_recipe({"algo": config.algo, "env": config.env, "device": config.device})
+    return None if name is None else (name, int(read_mapping(find_recipe(name))["steps"]))
+
+
 def _refuse_other_algorithm(recipe: str, data: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """A recipe that names an algorithm is not for another one; a recipe that names none is for all."""
     algo, wanted = data.get("algo"), asked.get("algo")

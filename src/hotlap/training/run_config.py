@@ -91,6 +91,13 @@ class EvaluationSettings:
     interval: int = setting(10_000, "Steps between two evaluations; 0 turns them off.", Range(0, MAX_STEPS))
     episodes: int = setting(10, "Episodes per evaluation.", Range(1, 10_000))
     final_episodes: int = setting(100, "Episodes of the final evaluation.", Range(1, 10_000))
+    curve_interval: int = setting(
+        0,
+        "Steps between two smaller evaluations that select nothing, for the curves `racer/*` of a run whose training "
+        "episodes are too short for a lap; 0 turns them off.",
+        Range(0, MAX_STEPS),
+    )
+    curve_episodes: int = setting(25, "Episodes of such an evaluation.", Range(1, 10_000))
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -186,7 +193,8 @@ class RunConfig:
     def digest(self) -> str:
         """Identifies the configuration; the number of steps is not part of it, since a run may be extended.
 
-        Nor are the device and the place of the start model, which may be other ones when the run is resumed.
+        Nor are the device, the place of the start model and the evaluations for the curves, which may be other ones
+        when the run is resumed.
         """
         return digest_of(self.as_plain())
 
@@ -194,6 +202,7 @@ class RunConfig:
 def digest_of(plain: Mapping[str, Any]) -> str:
     """The digest of a resolved configuration as plain data; see `RunConfig.digest`."""
     kept = {key: value for key, value in plain.items() if key not in ("steps", "device", "start_model")}
+    kept["evaluation"] = {key: value for key, value in kept["evaluation"].items() if "curve" not in key}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 

@@ -23,6 +23,7 @@ from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
 from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager
 from hotlap.training.device import find_cuda_problem
+from hotlap.training.lap_source import has_time_for_laps
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
 from hotlap.training.processes import ALONE, Processes
 from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
@@ -140,25 +141,28 @@ class _Session:
         self._learner = build_learner(config, envs.env, trainer.processes)
         self._learner.set_logger(Logger(None, []))
         self.evaluator = PolicyEvaluator(config, make_card(config, envs.env, 0, ""))
+        has_laps = not self._is_racer or has_time_for_laps(config.racer)
         self._racer_metrics = RacerMetricsCallback(
             optimal_lap_s=self.evaluator.optimal_lap_s,
-            first_lap_is_flying=config.racer.settings().episode.start == "random",
+            first_lap_is_flying=config.racer.settings().episode.start != "line",
         )
         self._state = RunState(config, self._learner, envs, self._racer_metrics, self._writer)
+        # Where several processes train, each takes part in what the leader's evaluations decide.
+        is_evaluated = not (self._writer.is_silent and trainer.processes.is_alone)
         self.checkpointing = CheckpointingCallback(
             self._state,
             self._writer,
             self.evaluator,
             checkpoint_interval=config.checkpoint.interval,
-            # Where several processes train, each takes part in what the leader's evaluations decide.
-            evaluation_interval=0
-            if self._writer.is_silent and trainer.processes.is_alone
-            else config.evaluation.interval,
+            evaluation_interval=config.evaluation.interval if is_evaluated else 0,
+            curve_interval=config.evaluation.curve_interval if is_evaluated else 0,
+            logs_laps=not has_laps,
         )
         if checkpoint is not None:
             self._state.restore(checkpoint, self.checkpointing)
         else:
             load_start_model(config, self._learner)
+        self._racer_metrics.logs_laps = not self.checkpointing.logs_laps
 
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""
@@ -249,10 +253,7 @@ class _Session:
         if self._trainer.on_progress is not None:
             found.append(
                 ProgressCallback(
-                    self._trainer.on_progress,
-                    self._config.steps,
-                    self.evaluator.optimal_lap_s,
-                    lambda: self.checkpointing.evaluated_lap_s,
+                    self._trainer.on_progress, self._config.steps, lambda: self._writer.collector.latest_racer
                 )
             )
         return CallbackList([*found, *self._trainer.callbacks])

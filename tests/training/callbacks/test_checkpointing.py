@@ -16,7 +16,7 @@ from hotlap.training.state.snapshot import Snapshot
 class Run:
     """A run without learning under a real callback; also its own run state, writer and evaluator."""
 
-    def __init__(self, kind=HotlapPPO, *, n_steps=40, n_envs=1, interval=0, evaluation_interval=0, scores=()):
+    def __init__(self, kind=HotlapPPO, *, n_steps=40, n_envs=1, interval=0, evaluation_interval=0, scores=(), **more):
         self.saved = []  # (step, step of the state, the callback's state in it)
         self.evaluated, self.best, self.logged = [], [], []
         self.is_disk_full = False
@@ -26,7 +26,7 @@ class Run:
         self.learner.n_envs, self.learner.num_timesteps = n_envs, 0
         self._scores = iter(scores)
         self.callback = CheckpointingCallback(
-            self, self, self, checkpoint_interval=interval, evaluation_interval=evaluation_interval
+            self, self, self, checkpoint_interval=interval, evaluation_interval=evaluation_interval, **more
         )
         self.learner._logger = None
         self.callback.init_callback(self.learner)
@@ -54,7 +54,10 @@ class Run:
     def score_learner(self, learner):
         self.evaluated.append(learner.num_timesteps)
         score = next(self._scores, 0.0)
-        return PolicyScore((score,), {"eval/mean_reward": score})
+        return PolicyScore((score,), {"eval/mean_reward": score}, {"racer/completion_rate": 0.75})
+
+    def lap_figures(self, learner):
+        return {"racer/completion_rate": 0.25}
 
     def log_evaluation(self, figures, step):
         self.logged.append((step, figures))
@@ -244,3 +247,61 @@ def test_training_continues_when_the_best_model_cannot_be_written(caplog):
     assert run.learn(40)
     assert "without this best model" in caplog.messages[0]
     assert caplog.records[0].levelname == "WARNING"
+
+
+# --- laps ---
+
+
+def laps_of(run):
+    return [
+        (step, figures["racer/completion_rate"]) for step, figures in run.logged if "racer/completion_rate" in figures
+    ]
+
+
+def test_evaluations_log_laps_only_where_they_are_asked_to():
+    run = Run(evaluation_interval=80, curve_interval=40)
+    run.learn(200)
+    assert laps_of(run) == []
+    assert run.evaluated == [80, 160, 200]
+
+
+def test_smaller_evaluations_between_those_that_select_log_laps_only():
+    run = Run(evaluation_interval=120, curve_interval=50, logs_laps=True)
+    run.learn(280)
+    assert run.evaluated == [120, 240, 280]
+    # The one that selects serves at its step; the next smaller one comes at the first boundary from 150 on.
+    assert laps_of(run) == [(80, 0.25), (120, 0.75), (160, 0.25), (200, 0.25), (240, 0.75), (280, 0.75)]
+    assert [step for step, figures in run.logged if "eval/mean_reward" in figures] == [120, 240, 280]
+
+
+def test_without_evaluations_that_select_the_smaller_ones_include_the_last_step():
+    run = Run(curve_interval=80, logs_laps=True)
+    run.learn(200)
+    assert laps_of(run) == [(80, 0.25), (160, 0.25), (200, 0.25)]
+    assert (run.evaluated, run.best) == ([], [])
+
+
+@pytest.mark.parametrize("stop_at", [30, 50, 95, 130, 210])
+def test_a_resumed_run_has_every_point_of_the_laps_once(stop_at):
+    options = {"n_steps": 40, "evaluation_interval": 120, "curve_interval": 40, "logs_laps": True}
+    whole = Run(**options)
+    whole.learn(280)
+    run = Run(**options)
+    assert not run.learn(280, stop_at=stop_at)
+    _, step, _ = run.saved[-1]
+    # The rule may say something else now: the checkpoint decides.
+    resumed = Run(**{**options, "logs_laps": False}).resume_from(run.saved[-1])
+    assert resumed.callback.logs_laps
+    resumed.learn(280)
+    kept = [point for point in laps_of(run) if point[0] <= step]
+    assert kept + laps_of(resumed) == laps_of(whole)
+
+
+def test_a_checkpoint_without_the_laps_state_resumes():
+    state = Run(evaluation_interval=120).callback.get_state()
+    for name in ("next_curve", "laps_logged_at", "logs_laps"):
+        del state[name]
+    run = Run(evaluation_interval=120, curve_interval=40, logs_laps=True)
+    run.callback.set_state(state)
+    run.learn(80)
+    assert laps_of(run) == [(40, 0.25), (80, 0.75)]

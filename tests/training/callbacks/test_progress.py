@@ -19,12 +19,11 @@ def clock(monkeypatch):
 class Run:
     """A double of the learner that the callback watches."""
 
-    def __init__(self, clock, first_step: int = 0, optimal_lap_s: float | None = None, **more) -> None:
+    def __init__(self, clock, first_step: int = 0, **more) -> None:
         self.reports: list[TrainingProgress] = []
-        self.clock, self.log = clock, {}
-        logger = SimpleNamespace(name_to_value=self.log)
-        self.model = SimpleNamespace(num_timesteps=first_step, ep_info_buffer=None, logger=logger, get_env=lambda: None)
-        self.callback = ProgressCallback(self.reports.append, 1000, optimal_lap_s, **more)
+        self.clock = clock
+        self.model = SimpleNamespace(num_timesteps=first_step, ep_info_buffer=None, logger=None, get_env=lambda: None)
+        self.callback = ProgressCallback(self.reports.append, 1000, **more)
         self.callback.init_callback(self.model)
         self.callback.on_training_start({}, {})
 
@@ -41,6 +40,7 @@ def test_the_start_the_end_and_every_interval_are_reported(clock):
     run.callback.on_training_end()
     assert [one.step for one in run.reports] == [*range(0, 81, 8), 84]
     assert {one.total for one in run.reports} == {1000}
+    assert [one.step for one in run.reports if one.is_end] == [84]
 
 
 def test_the_speed_is_that_of_this_process_only(clock):
@@ -59,27 +59,21 @@ def test_the_return_is_the_mean_of_the_last_episodes(clock):
     assert run.reports[-1].mean_return == 1.5
 
 
-@pytest.mark.parametrize(("optimal_lap_s", "gap"), [(25.0, pytest.approx(0.2)), (None, None)])
-def test_the_best_lap_is_kept_over_rollouts_and_compared_with_the_optimal_one(clock, optimal_lap_s, gap):
-    run = Run(clock, optimal_lap_s=optimal_lap_s)
-    assert (run.reports[-1].best_lap_s, run.reports[-1].gap) == (None, None)
-    for logged in (40.0, 30.0, 35.0, None):
-        run.log.clear()
-        run.log.update({} if logged is None else {"racer/best_lap_time_sec": logged})
-        run.callback.on_rollout_end()
+def test_the_laps_are_the_newest_figures_under_racer(clock):
+    latest = {}
+    run = Run(clock, latest_racer=lambda: latest)
+    found = run.reports[-1]
+    assert (found.completion_rate, found.mean_lap_s, found.best_lap_s, found.gap) == (None, None, None, None)
+    latest |= {"completion_rate": 0.5, "mean_lap_time_sec": 31.0, "best_lap_time_sec": 30.0, "gap_to_optimal": 0.1}
     run.step(1.0, 1)
-    assert (run.reports[-1].best_lap_s, run.reports[-1].gap) == (30.0, gap)
+    found = run.reports[-1]
+    assert (found.completion_rate, found.mean_lap_s, found.best_lap_s, found.gap) == (0.5, 31.0, 30.0, 0.1)
 
 
-def test_the_lap_of_an_evaluation_counts_where_it_is_the_best(clock):
-    evaluated = [None]
-    run = Run(clock, optimal_lap_s=25.0, evaluated_lap_s=lambda: evaluated[0])
-    run.step(1.0, 1)
-    assert run.reports[-1].best_lap_s is None
-    evaluated[0] = 30.0
-    run.step(1.0, 1)
-    assert (run.reports[-1].best_lap_s, run.reports[-1].gap) == (30.0, pytest.approx(0.2))
-    run.log["racer/best_lap_time_sec"] = 29.0
-    run.callback.on_rollout_end()
-    run.step(1.0, 1)
-    assert run.reports[-1].best_lap_s == 29.0
+def test_the_time_left_is_known_from_the_first_steps_on(clock):
+    run = Run(clock, first_step=500)
+    assert run.reports[-1].left_s is None
+    run.step(1.0, 20)
+    assert run.reports[-1].left_s == pytest.approx(480 / 20)
+    run.step(24.0, 490)  # over the total by a part of a vector step
+    assert run.reports[-1].left_s == 0.0

@@ -359,6 +359,13 @@ def test_figures_not_dumped_yet_survive_a_resume():
     assert before.callback.get_state()["totals"]["num_laps"] == 0
 
 
+def test_where_laps_are_not_logged_the_reward_terms_still_are():
+    ride = Ride(logs_laps=False)
+    ride.step({**lap_done(2, 30.0), "progress": 0.5}, ends=[0])
+    assert ride.logger.means == {"reward/progress": [0.5]}
+    assert ride.end_rollout() == {}
+
+
 # --- stable-baselines3's own algorithms ---
 
 
@@ -379,7 +386,7 @@ def test_sac_logs_every_lap_and_episode_exactly_once():
     dumps, points, _ = learn(SAC, 1, 26, log_interval=3, buffer_size=50, learning_starts=21, batch_size=2)
     assert [dump["racer/episodes_this_rollout"] for dump in dumps] == [3, 3]
     assert [(dump["racer/mean_lap_time_sec"], dump["reward/progress"]) for dump in dumps] == [(2.0, 0.5)] * 2
-    assert points == [(10, 2, 4.0, True), (20, 5, 4.0, True)]
+    assert points == [(1, 0, None, True), (10, 2, 4.0, True), (20, 5, 4.0, True), (26, 6, 4.0, False)]
 
 
 @pytest.mark.parametrize(("algorithm", "settings"), [(PPO, {"batch_size": 4, "n_epochs": 1}), (A2C, {})])
@@ -387,5 +394,6 @@ def test_an_on_policy_algorithm_logs_the_figures_of_each_rollout(algorithm, sett
     dumps, points, totals = learn(algorithm, 2, 48, log_interval=1, n_steps=8, **settings)
     expected = {"racer/episodes_this_rollout": 4, "racer/completion_rate": 1.0, "racer/best_lap_time_sec": 2.0}
     assert [{name: dump[name] for name in expected} for dump in dumps] == [expected] * 3
-    assert points == [(10, 2, 4.0, True), (20, 4, 4.0, False), (30, 6, 4.0, False), (40, 10, 4.0, False)]
+    assert points[:3] == [(2, 0, None, True), (10, 2, 4.0, True), (20, 4, 4.0, False)]
+    assert points[3:] == [(30, 6, 4.0, False), (40, 10, 4.0, False), (48, 12, 4.0, False)]
     assert (totals.total_timesteps, totals.episode_length_mean) == (48, 4.0)

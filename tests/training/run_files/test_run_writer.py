@@ -3,8 +3,8 @@
 import pytest
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hotlap.training.metrics_collector import read_points
 from hotlap.training.run_files.journal import Journal
+from hotlap.training.run_files.metrics_journal import read_journal
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.run_files.run_writer import SilentRunWriter
 from hotlap.training.trainer import Trainer
@@ -22,12 +22,12 @@ def test_a_checkpoint_is_written_after_the_metrics_and_events_before_it(tmp_path
         def _on_step(self):
             if self.num_timesteps == 65:
                 seen.update(read_events(tmp_path))
-                seen["points"] = len(read_points(tmp_path / "ppo_seed42_metrics.jsonl")[0])
+                seen["points"] = len(read_journal(tmp_path / "ppo_seed42_metrics.jsonl").points)
             return True
 
     Trainer(config, folder_at(tmp_path, config), callbacks=[Look()]).run()
     assert [step for step, _ in seen["rollout/ep_rew_mean"]] == [32, 64]
-    assert seen["points"] == 6
+    assert seen["points"] == 7  # the first step, and every tenth
 
 
 class Weights(BaseCallback):

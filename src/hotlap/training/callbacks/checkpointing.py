@@ -35,13 +35,22 @@ class CheckpointingCallback(BaseCallback):
         *,
         checkpoint_interval: int,
         evaluation_interval: int,
+        curve_interval: int = 0,
+        logs_laps: bool = False,
     ) -> None:
-        """Intervals are in steps; 0 means never."""
+        """Intervals are in steps; 0 means never.
+
+        With `logs_laps` the evaluations log the figures `racer/*` too, and every `curve_interval` steps there is a
+        smaller evaluation for them, which selects nothing.
+        """
         super().__init__()
         self._run_state, self._writer, self._evaluator = run_state, writer, evaluator
         self._interval, self._evaluation_interval = checkpoint_interval, evaluation_interval
         self._next_save, self._next_evaluation = checkpoint_interval, evaluation_interval  # steps
-        self._evaluated_at: int | None = None  # step of the last evaluation
+        self._curve_interval = self._next_curve = curve_interval
+        self.logs_laps = logs_laps
+        self._evaluated_at: int | None = None  # step of the last evaluation that selects
+        self._laps_logged_at: int | None = None  # step of the last evaluation of either kind
         self._best_score: list[float] | None = None
         self._boundary: Snapshot | None = None  # the state before the current rollout
         self._steps_in_rollout = 0
@@ -51,23 +60,31 @@ class CheckpointingCallback(BaseCallback):
         self.is_stopped = False
         self.is_saved = False  # whether the last attempt to write a checkpoint succeeded
         self.num_unsaved = 0  # checkpoints and best models that could not be written
-        self.evaluated_lap_s: float | None = None  # the shortest median lap of an evaluation
 
     # --- state ---
 
     def get_state(self) -> dict[str, Any]:
-        """Plain data: when the next save and evaluation are due, when the last was, and the best score so far."""
+        """Plain data: when the next save and evaluations are due, when the last was, and the best score so far.
+
+        Also whether evaluations log the laps: the optimal lap that decides it may be solved before the run is resumed.
+        """
         return {
             "next_save": self._next_save,
             "next_evaluation": self._next_evaluation,
             "evaluated_at": self._evaluated_at,
             "best_score": self._best_score,
+            "next_curve": self._next_curve,
+            "laps_logged_at": self._laps_logged_at,
+            "logs_laps": self.logs_laps,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore what `get_state` returned."""
         self._next_save, self._next_evaluation = int(state["next_save"]), int(state["next_evaluation"])
         self._evaluated_at, self._best_score = state["evaluated_at"], state["best_score"]
+        self._next_curve = int(state.get("next_curve", self._next_curve))
+        self._laps_logged_at = state.get("laps_logged_at")
+        self.logs_laps = bool(state.get("logs_laps", self.logs_laps))
 
     # --- stable-baselines3's hooks ---
 
@@ -84,8 +101,11 @@ class CheckpointingCallback(BaseCallback):
         if not self._processes.is_alone:
             self._is_stop_agreed = self._processes.any(self.is_stop_requested)
         # A requested stop does not wait for an evaluation: it stays due, and the resumed run begins with it.
-        if not self._is_stopping and self._is_evaluation_due():
-            self._evaluate()
+        if not self._is_stopping:
+            if self._is_evaluation_due():
+                self._evaluate()
+            elif self._is_curve_due():
+                self._evaluate_curve()
         self._boundary = self._capture() if self._is_boundary_needed() else None
         if self._is_save_due and self._boundary is not None:
             self._save(self._boundary)
@@ -108,8 +128,14 @@ class CheckpointingCallback(BaseCallback):
     def _on_training_end(self) -> None:
         if self.is_stopped:
             return
+        is_due = self._is_evaluation_due() if self._evaluation_interval else self._is_curve_due()
+        if self._is_save_due and not is_due:
+            # A longer run has no evaluation here: one that resumes from this checkpoint does not know of it.
+            self._save(self._capture())
         if self._evaluation_interval and self._evaluated_at != self.num_timesteps:
             self._evaluate()
+        elif self._curve_interval and self.logs_laps and self._laps_logged_at != self.num_timesteps:
+            self._evaluate_curve()
         if self._is_save_due:
             self._save(self._capture())
 
@@ -150,6 +176,9 @@ class CheckpointingCallback(BaseCallback):
     def _is_evaluation_due(self) -> bool:
         return bool(self._evaluation_interval) and self.num_timesteps >= self._next_evaluation
 
+    def _is_curve_due(self) -> bool:
+        return self.logs_laps and bool(self._curve_interval) and self.num_timesteps >= self._next_curve
+
     # --- actions ---
 
     def _capture(self, *, with_replay: bool = True) -> Snapshot:
@@ -176,6 +205,7 @@ class CheckpointingCallback(BaseCallback):
         self._next_evaluation = (self.num_timesteps // self._evaluation_interval + 1) * self._evaluation_interval
         self._evaluated_at = self.num_timesteps
         score = self._processes.from_leader(self._score)
+        self._note_laps()
         if self._best_score is None or score > self._best_score:
             self._best_score = score
             try:
@@ -186,12 +216,28 @@ class CheckpointingCallback(BaseCallback):
     def _score(self) -> list[float]:
         """Evaluate the policy and log the figures."""
         found = self._evaluator.score_learner(self._learner)
-        self._writer.log_evaluation(found.figures, self.num_timesteps)
-        lap_s = found.figures.get("eval/median_lap_time_sec")
-        if lap_s is not None and (self.evaluated_lap_s is None or lap_s < self.evaluated_lap_s):
-            self.evaluated_lap_s = lap_s
+        self._log(found.figures, found.racer)
         # Nothing compares greater than NaN: with one as the best score, no later model would be kept.
         return [-math.inf if math.isnan(value) else value for value in found.score]
+
+    def _evaluate_curve(self) -> None:
+        self._processes.from_leader(lambda: self._log({}, self._evaluator.lap_figures(self._learner)))
+        self._note_laps()
+
+    def _note_laps(self) -> None:
+        self._laps_logged_at = self.num_timesteps
+        if self._curve_interval:
+            self._next_curve = (self.num_timesteps // self._curve_interval + 1) * self._curve_interval
+
+    def _log(self, figures: dict[str, float], racer: dict[str, float]) -> None:
+        """Log an evaluation; the figures `racer/*` once a step, and only where the laps of training are not logged."""
+        if self.logs_laps and self._laps_logged_at != self.num_timesteps:
+            figures = {**figures, **racer}
+        self._writer.log_evaluation(figures, self.num_timesteps)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "step %d: %s", self.num_timesteps, ", ".join(f"{key} {value:g}" for key, value in figures.items())
+            )
 
     def save_boundary(self) -> bool:
         """Save the state from before the current rollout, if it was captured; returns whether it was."""

@@ -1,7 +1,7 @@
 """Reports a run's progress a few times a second."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -11,14 +11,22 @@ INTERVAL_S = 0.25
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """How far a run is; figures that do not exist yet are None."""
+    """How far a run is; figures that do not exist yet are None. Those of laps are the newest under `racer/*`."""
 
     step: int
     total: int
     steps_per_s: float
-    mean_return: float | None
-    best_lap_s: float | None  # in training, or the median of an evaluation
-    gap: float | None  # of the best lap to the optimal one
+    mean_return: float | None = None
+    completion_rate: float | None = None
+    mean_lap_s: float | None = None
+    best_lap_s: float | None = None
+    gap: float | None = None
+    is_end: bool = False  # the last report
+
+    @property
+    def left_s(self) -> float | None:
+        """The time that the rest takes at the speed so far; None before the first steps."""
+        return max(self.total - self.step, 0) / self.steps_per_s if self.steps_per_s > 0.0 else None
 
 
 OnProgress = Callable[[TrainingProgress], None]
@@ -31,14 +39,11 @@ class ProgressCallback(BaseCallback):
         self,
         on_progress: OnProgress,
         total: int,
-        optimal_lap_s: float | None,
-        evaluated_lap_s: Callable[[], float | None] = lambda: None,
+        latest_racer: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`evaluated_lap_s` gives the best lap of the evaluations: training episodes may be shorter than a lap."""
+        """`latest_racer` gives the newest value of each key under `racer/*`."""
         super().__init__()
-        self._evaluated_lap_s = evaluated_lap_s
-        self._on_progress, self._total, self._optimal_lap_s = on_progress, total, optimal_lap_s
-        self._best_lap_s: float | None = None
+        self._on_progress, self._total, self._latest_racer = on_progress, total, latest_racer
         self._reported_s = 0.0
 
     def _on_training_start(self) -> None:
@@ -50,29 +55,25 @@ class ProgressCallback(BaseCallback):
             self._report()
         return True
 
-    def _on_rollout_end(self) -> None:
-        # The racer's callback comes before this one, so its figures are in the logger and not dumped yet.
-        lap_s = self.logger.name_to_value.get("racer/best_lap_time_sec")
-        if lap_s is not None and (self._best_lap_s is None or lap_s < self._best_lap_s):
-            self._best_lap_s = float(lap_s)
-
     def _on_training_end(self) -> None:
-        self._report()
+        self._report(is_end=True)
 
-    def _report(self) -> None:
+    def _report(self, *, is_end: bool = False) -> None:
         self._reported_s = time.monotonic()
         elapsed_s = max(self._reported_s - self._started_s, 1e-9)
         episodes = self.model.ep_info_buffer or ()
         returns = [info["r"] for info in episodes]
-        laps_s = [each for each in (self._best_lap_s, self._evaluated_lap_s()) if each is not None]
-        lap_s, optimal_s = min(laps_s, default=None), self._optimal_lap_s
+        laps = self._latest_racer()
         self._on_progress(
             TrainingProgress(
                 self.num_timesteps,
                 self._total,
                 (self.num_timesteps - self._first_step) / elapsed_s,
                 sum(returns) / len(returns) if returns else None,
-                lap_s,
-                lap_s / optimal_s - 1.0 if lap_s is not None and optimal_s else None,
+                laps.get("completion_rate"),
+                laps.get("mean_lap_time_sec"),
+                laps.get("best_lap_time_sec"),
+                laps.get("gap_to_optimal"),
+                is_end,
             )
         )

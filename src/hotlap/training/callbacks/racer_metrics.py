@@ -84,20 +84,27 @@ class RacerMetricsCallback(BaseCallback):
 
     With `verbose=1` it prints the laps of each rollout. `optimal_lap_s` is the track's optimal flying lap; without it
     there is no `gap_to_optimal`. Set `first_lap_is_flying` where episodes start anywhere on the track: the clock starts
-    when the car crosses the line.
+    when the car crosses the line. With `logs_laps=False` only the reward terms are logged, for episodes that are too
+    short for a lap.
     """
 
     TICKS_PER_SECOND: ClassVar[int] = TICKS_PER_SECOND
     REWARD_KEYS: ClassVar[tuple[str, ...]] = REWARD_KEYS
 
     def __init__(
-        self, verbose: int = 0, *, optimal_lap_s: float | None = None, first_lap_is_flying: bool = False
+        self,
+        verbose: int = 0,
+        *,
+        optimal_lap_s: float | None = None,
+        first_lap_is_flying: bool = False,
+        logs_laps: bool = True,
     ) -> None:
         super().__init__(verbose)
         if optimal_lap_s is not None and not 0.0 < optimal_lap_s < math.inf:
             raise ConfigError(f"optimal_lap_s must be a positive time in seconds or None, got {optimal_lap_s!r:.40}.")
         self.optimal_lap_s = optimal_lap_s
         self.first_lap_is_flying = first_lap_is_flying
+        self.logs_laps = logs_laps
         # Per car: the lap it is on, and the tick of its episode at which that lap began.
         self._laps: list[int] = []
         self._lap_ticks: list[int] = []
@@ -220,6 +227,9 @@ class RacerMetricsCallback(BaseCallback):
     def _log_totals(self) -> None:
         if self._new.is_empty:
             return
+        if not self.logs_laps:
+            self._new = _Totals.zero()
+            return
         self._report(self._new)
         self._logged, self._new = self._undumped().plus(self._new), _Totals.zero()
         for name, figure in self._logged.figures(self.optimal_lap_s).items():
@@ -232,7 +242,9 @@ class RacerMetricsCallback(BaseCallback):
             _log.debug("step %d: %s", self.num_timesteps, ", ".join(figures))
         if self.verbose >= 1 and new.best_s is not None:
             mean_s = new.total_s / new.num_laps
-            laps = f"{new.num_laps} laps, mean {mean_s:.3f} s, best {new.best_s:.3f} s"
+            laps = (
+                f"{new.num_laps} {'lap' if new.num_laps == 1 else 'laps'}, mean {mean_s:.3f} s, best {new.best_s:.3f} s"
+            )
             print(f"step {self.num_timesteps}: {laps}")  # noqa: T201
 
     def get_state(self) -> dict[str, Any]:

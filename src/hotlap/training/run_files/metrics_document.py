@@ -1,4 +1,4 @@
-"""The metrics document of a training run: a series of points, and aggregates over all episodes."""
+"""The metrics document of a training run: series of points, and aggregates over all episodes."""
 
 from typing import Annotated, ClassVar
 
@@ -31,6 +31,17 @@ class MetricPoint(Record, frozen=True):
     timestamp: UtcTime
 
 
+class RacerPoint(Record, frozen=True):
+    """What was logged under `racer/*` at one step, as TensorBoard holds it; None for a key that was not logged."""
+
+    timestep: int
+    mean_lap_time_sec: float | None
+    best_lap_time_sec: float | None
+    completion_rate: float | None
+    episodes_this_rollout: int | None
+    gap_to_optimal: float | None
+
+
 class Aggregates(Record, frozen=True):
     """Statistics over all finished episodes, None before any; the standard deviation is the population's."""
 
@@ -42,7 +53,7 @@ class Aggregates(Record, frozen=True):
     total_timesteps: int
 
 
-class TrainingMetrics(Document, frozen=True):
+class TrainingMetrics(Document, frozen=True, omit_defaults=True):
     """The document `{algo}_seed{seed}_metrics.json`."""
 
     title: ClassVar[str] = "training_metrics"
@@ -50,3 +61,4 @@ class TrainingMetrics(Document, frozen=True):
     metadata: MetricsMetadata
     time_series: tuple[MetricPoint, ...]
     aggregated: Aggregates
+    racer_series: tuple[RacerPoint, ...] = ()  # left out where nothing was logged under `racer/*`

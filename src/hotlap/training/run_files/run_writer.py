@@ -24,7 +24,7 @@ from hotlap.training.checkpoint import (
 from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
 from hotlap.training.results import ExperimentResults
 from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.json_documents import encode
+from hotlap.training.run_files.metrics_journal import JournalEnd, encode_journal
 from hotlap.training.run_files.model_card import make_card
 from hotlap.training.run_files.run_folder import TENSORBOARD_NAME, RunFolder
 from hotlap.training.run_files.tensorboard_files import EventWriter, drop_events_after
@@ -55,13 +55,17 @@ class RunWriter:
         self.folder.refuse_links()
         self.collector = self._open_collector(checkpoint)
         self._open_files.callback(self.collector.close)
-        drop_events_after(self.folder.tensorboard, checkpoint.snapshot.step if checkpoint else -1)
+        if checkpoint is None:
+            drop_events_after(self.folder.tensorboard, -1)
+        else:
+            step = checkpoint.snapshot.step
+            drop_events_after(self.folder.tensorboard, step, with_evaluation=_is_evaluated(checkpoint, step))
         for pattern in (".*.zip.*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
             for draft in self.folder.path.glob(pattern):
                 draft.unlink(missing_ok=True)
         self._events = EventWriter(self.folder.tensorboard)
         self._open_files.callback(self._events.close)
-        self.log_outputs.append(self._events)
+        self.log_outputs += [self._events, _RacerSeries(self.collector)]
 
     @property
     def has_best(self) -> bool:
@@ -127,7 +131,8 @@ class RunWriter:
 
     def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Log the figures of an evaluation at once: the logger's next dump has a later step."""
-        self._events.write(dict(figures), dict.fromkeys(figures, ()), step)
+        for output in self.log_outputs:
+            output.write(dict(figures), dict.fromkeys(figures, ()), step)
 
     def close(self) -> None:
         """Write what is left in memory and close the files."""
@@ -135,15 +140,16 @@ class RunWriter:
 
     def _open_collector(self, checkpoint: Checkpoint | None) -> MetricsCollector:
         if checkpoint is not None:
-            self._restore_journal()
-            return MetricsCollector.resume(self.folder.journal, _saved_metrics(checkpoint))
+            saved = _saved_metrics(checkpoint)
+            self._restore_journal(saved)
+            return MetricsCollector.resume(self.folder.journal, saved)
         return _new_collector(self._config, self.folder.journal)
 
-    def _restore_journal(self) -> None:
+    def _restore_journal(self, saved: Mapping[str, Any]) -> None:
         """A finished run has no journal: where it is extended, the points come from its metrics document."""
         if not self.folder.journal.exists() and self.folder.metrics.exists():
-            points = TrainingMetrics.load(self.folder.metrics).time_series
-            write_atomically(self.folder.journal, b"".join(encode(point) + b"\n" for point in points))
+            end = JournalEnd(int(saved["timestep"]), int(saved["num_points"]), int(saved.get("num_racer_points", 0)))
+            write_atomically(self.folder.journal, encode_journal(TrainingMetrics.load(self.folder.metrics), end))
 
     def _make_card(self, snapshot: Snapshot) -> ModelCard:
         return make_card(self._config, self._env, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
@@ -191,10 +197,32 @@ class SilentRunWriter(RunWriter):
         """Do nothing."""
 
 
+class _RacerSeries(KVWriter):
+    """Passes on to the metrics what is logged under `racer/*`."""
+
+    def __init__(self, collector: MetricsCollector) -> None:
+        self._collector = collector
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...] | None], step: int = 0
+    ) -> None:
+        """Pass on the figures logged at a step."""
+        self._collector.note_racer(step, key_values)
+
+    def close(self) -> None:
+        """Do nothing: the writer of the run closes the metrics."""
+
+
 def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
     return MetricsCollector(
         config.experiment_id, config.algo, config.env, config.seed, config.recording_interval, journal
     )
+
+
+def _is_evaluated(checkpoint: Checkpoint, step: int) -> bool:
+    """Whether a checkpoint knows of an evaluation at its step; the one at the end of a run may come after it."""
+    saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["checkpointing"]
+    return step in (saved["evaluated_at"], saved.get("laps_logged_at"))
 
 
 def _saved_metrics(checkpoint: Checkpoint) -> Mapping[str, Any]:

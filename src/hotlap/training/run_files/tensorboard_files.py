@@ -25,6 +25,7 @@ FILE_VERSION = "brain.Event:2"
 # A record: content length (8 bytes), its checksum (4), the content, its checksum (4).
 _HEAD = struct.Struct("<QI")
 _TAIL_BYTES = 4
+_EVALUATION_KEYS = ("eval/", "racer/")
 _FILE_NUMBER = re.compile(r"events\.out\.tfevents\.(\d{10})\.", re.ASCII)
 
 
@@ -89,8 +90,11 @@ class _JournalFile:
         self._journal.add_record(record)
 
 
-def drop_events_after(folder: Path, step: int) -> None:
-    """Remove the events after `step`, and incomplete records left by a crash."""
+def drop_events_after(folder: Path, step: int, *, with_evaluation: bool = True) -> None:
+    """Remove the events after `step`, and incomplete records left by a crash.
+
+    Without `with_evaluation`, also that of an evaluation at `step` itself.
+    """
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("events.out.tfevents.*")):
@@ -101,17 +105,24 @@ def drop_events_after(folder: Path, step: int) -> None:
             raise OutputFileError(
                 f"{path}: cannot be truncated to step {step} ({error.strerror or error}). Check the folder."
             ) from None
-        kept = b"".join(_records_until(content, step))
+        kept = b"".join(_records_until(content, step, with_evaluation))
         if kept != content:
             write_atomically(path, kept)
 
 
-def _records_until(content: bytes, step: int) -> Iterator[bytes]:
+def _records_until(content: bytes, step: int, with_evaluation: bool) -> Iterator[bytes]:
     """The complete records of a file up to `step`, in order."""
     for record in _records(content):
         with suppress(DecodeError):  # a damaged record is dropped
-            if Event.FromString(record[_HEAD.size : -_TAIL_BYTES]).step <= step:
+            event = Event.FromString(record[_HEAD.size : -_TAIL_BYTES])
+            if event.step < step or (event.step == step and (with_evaluation or not _is_evaluation(event))):
                 yield record
+
+
+def _is_evaluation(event: Any) -> bool:
+    """Whether an event was logged by an evaluation: what training logs always has other keys, too."""
+    names = [value.tag for value in event.summary.value]
+    return bool(names) and all(name.startswith(_EVALUATION_KEYS) for name in names)
 
 
 def _records(content: bytes) -> Iterator[bytes]:

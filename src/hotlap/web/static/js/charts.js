@@ -3,6 +3,8 @@
 import { COLOURS } from './colours.js';
 import { stepsText } from './format.js';
 
+const MAX_DOTS = 40; // with more points the line is enough
+
 /** `curves`: [{step, value, colour, name}]; `levels`: [{value, colour, name}]; `range`: of the values, if it is fixed; `at`: the step that is shown. */
 export function drawChart(canvas, { title, curves, levels = [], range = null, limit, at = null, format }) {
   const dpr = Math.min(window.devicePixelRatio || 1, 2);
@@ -65,6 +67,9 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
     context.beginPath();
     curve.step.forEach((step, k) => { if (Number.isFinite(curve.value[k])) context.lineTo(x(step), y(curve.value[k])); });
     context.stroke();
+    if (curve.step.length > MAX_DOTS) continue;
+    context.fillStyle = curve.colour;
+    curve.step.forEach((step, k) => context.fillRect(x(step) - 1.5, y(curve.value[k]) - 1.5, 3, 3));
   }
   if (at !== null) {
     context.strokeStyle = COLOURS.text;

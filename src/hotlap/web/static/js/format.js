@@ -18,6 +18,11 @@ export function percentText(share) {
   return Number.isFinite(share) ? `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)} %` : '–';
 }
 
+/** A part of a whole, rounded down so that only the whole of it reads 100 %: 96.6 %. */
+export function shareText(share) {
+  return `${Math.floor(1000 * share + 1e-6) / 10} %`;
+}
+
 export function stepsText(steps) {
   if (steps >= 1e6) return `${(steps / 1e6).toFixed(steps >= 1e7 ? 1 : 2)} M`;
   return steps >= 1000 ? `${Math.round(steps / 1000)} k` : String(steps);

@@ -3,7 +3,7 @@
 import { COLOURS, KINDS } from './colours.js';
 import { drawChart } from './charts.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
-import { find, make, stepsText } from './format.js';
+import { find, make, setText, shareText, stepsText } from './format.js';
 import { fetchBytes } from './server.js';
 import { Swarm } from './swarm.js';
 
@@ -108,10 +108,13 @@ export class LearnView {
       this.slider = make('input', { type: 'range', id: 'checkpoint', min: 0, max: 0, value: 0, 'aria-label': 'Checkpoint', oninput: () => this.slide(Number(this.slider.value)) });
       this.sliderText = make('b', { class: 'num', id: 'checkpoint-step' });
       this.buttons = make('div', { class: 'row' });
+      this.newest = make('p', { id: 'run-laps' });
       this.lapChart = make('canvas', { class: 'chart' });
       this.doneChart = make('canvas', { class: 'chart' });
+      this.gapChart = make('canvas', { class: 'chart' });
       this.returnChart = make('canvas', { class: 'chart' });
-      parts.push(this.status, make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider), this.buttons, make('div', {}, this.lapChart, this.doneChart, this.returnChart));
+      parts.push(this.status, make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider), this.buttons, this.newest);
+      parts.push(make('div', {}, this.lapChart, this.doneChart, this.gapChart, this.returnChart));
     }
     side.replaceChildren(make('div', { class: 'panel stack' }, ...parts), this.form());
     app.announce(run ? `Run ${run.id}` : 'No run yet');
@@ -226,12 +229,26 @@ export class LearnView {
       run.casual_lap_time_sec ? { value: run.casual_lap_time_sec, colour: COLOURS.faint, name: 'casual' } : null,
       run.optimal_lap_time_sec ? { value: run.optimal_lap_time_sec, colour: COLOURS.optimum, name: 'optimum' } : null,
     ].filter(Boolean);
-    // Episodes of training may be shorter than a lap; then the laps are those of the evaluations.
-    const hasLaps = Boolean(run.curves?.mean_lap_time_sec);
-    const laps = hasLaps ? [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')] : [curve('eval_lap_time_sec', COLOURS.accent, 'median')];
-    const done = hasLaps ? ['Episodes that completed a lap (%)', 'completion_rate'] : ['Starts that completed a lap (%)', 'eval_completion_rate'];
+    // A run that never logged a lap beside those of its evaluations, like the recorded one, shows these.
+    const isOld = !run.curves?.mean_lap_time_sec && Boolean(run.curves?.eval_lap_time_sec);
+    const laps = isOld ? [curve('eval_lap_time_sec', COLOURS.accent, 'median')] : [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')];
+    const done = curve(isOld ? 'eval_completion_rate' : 'completion_rate', COLOURS.accent, 'completed');
+    const gap = curve('gap_to_optimal', COLOURS.accent, 'gap');
+    const percent = (value) => (100 * value).toFixed(0);
     drawChart(this.lapChart, { title: 'Lap time (s)', levels, limit, at, format: (value) => value.toFixed(0), curves: laps });
-    drawChart(this.doneChart, { title: done[0], range: [0, 1], limit, at, format: (value) => (100 * value).toFixed(0), curves: [curve(done[1], COLOURS.accent, 'completed')] });
+    drawChart(this.doneChart, { title: 'Episodes that completed a lap (%)', range: [0, 1], limit, at, format: percent, curves: [done] });
+    this.gapChart.hidden = !gap.step.length;
+    if (gap.step.length) drawChart(this.gapChart, { title: 'Gap to the optimal lap (%)', limit, at, format: percent, curves: [gap] });
+    setText(this.newest, lapsText(done.value.at(-1), laps, gap.value.at(-1)));
     drawChart(this.returnChart, { title: 'Return', limit, at, format: (value) => value.toFixed(1), curves: [curve('return', COLOURS.accent, 'return')] });
   }
+}
+
+/** The newest figures in one line, as the terminal prints them. */
+function lapsText(done, laps, gap) {
+  if (done === undefined) return 'No episode has ended yet.';
+  const parts = [`completed ${shareText(done)}`];
+  for (const lap of laps) if (lap.value.length) parts.push(`${lap.name} lap ${lap.value.at(-1).toFixed(2)} s`);
+  if (gap !== undefined) parts.push(`gap ${(100 * gap).toFixed(1)} %`);
+  return `Newest: ${parts.join(', ')}`;
 }
