@@ -2,7 +2,19 @@
 
 import pytest
 
-from hotlap.reports.formatting import decimal, percent, seconds, signed, signed_percent, whole, whole_seconds
+from hotlap.reports.formatting import (
+    counted,
+    decimal,
+    gap_percent,
+    lost_or_gained,
+    percent,
+    seconds,
+    signed,
+    signed_percent,
+    whole,
+    whole_percent,
+    whole_seconds,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +34,24 @@ from hotlap.reports.formatting import decimal, percent, seconds, signed, signed_
         (decimal(-1234.56), "−1,234.6"),
         (whole(4000.4), "4,000"),
         (whole_seconds(1230.4), "1,230 s"),
+        # What rounds to zero is not negative.
+        (seconds(-0.004), "0.00 s"),
+        (seconds(-0.005001), "−0.01 s"),
+        (signed(-0.0049), "+0.00"),
+        (signed_percent(-0.0004), "+0.0 %"),
+        (decimal(-0.04), "0.0"),
+        (whole(-0.4), "0"),
+        (whole_percent(-0.004), "0 %"),
+        (whole_percent(-0.12), "−12 %"),
+        (gap_percent(-0.0004), "0.0 %"),
+        (gap_percent(0.00304, decimals=2), "0.30 %"),
+        (gap_percent(None), "–"),
+        (lost_or_gained(-0.004), "0.00 s lost"),
+        (lost_or_gained(0.314), "0.31 s lost"),
+        (lost_or_gained(-0.04), "0.04 s gained"),
+        (counted(1, "lap"), "1 lap"),
+        (counted(0, "lap"), "0 laps"),
+        (counted(16_000_000, "step"), "16,000,000 steps"),
     ],
 )
 def test_numbers_are_formatted(text, expected):
