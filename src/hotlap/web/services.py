@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from hotlap.bridge.access import RateLimit
 from hotlap.drivers.casual import CasualDriver
-from hotlap.errors import HotlapError
-from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.errors import DriverError, HotlapError
+from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 from hotlap.web.answers import ApiError
@@ -21,7 +21,7 @@ from hotlap.web.board import Board, BoardEntry
 from hotlap.web.drivers import kind_of, make_model_driver, shipped_model_ids
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
-from hotlap.web.replays import Replay, record_drive, verify
+from hotlap.web.replays import Replay, find_recorded, record_drive, record_typical_drive, verify
 from hotlap.web.run_processes import RunProcesses
 
 MAX_WAITING = 32  # requests for the simulator's thread
@@ -79,10 +79,10 @@ class PageServices:
             known = self.board.find_driver(driver_id, track_digest(track.nodes))
             if known is not None:
                 return known, False
-            replay = self._recorded(driver_id, track)
+            replay = find_recorded(driver_id, track)
             if replay is None and kind == "optimal":
                 raise ApiError(HTTPStatus.CONFLICT, f"{track_id}: its optimal lap is not solved yet. Solve it first.")
-            replay = replay or record_drive(CasualDriver(), track_id, NUM_DRIVER_LAPS, is_quantised=True)
+            replay = replay or self._record_casual(track_id)
             board_kind: Any = kind
         else:
             replay = record_drive(make_model_driver(driver_id, track_id), track_id, NUM_DRIVER_LAPS)
@@ -90,6 +90,14 @@ class PageServices:
         lap = verify(replay, track_id)
         name = driver_id.removeprefix("run:")
         return self.board.add(track_id, replay, lap, driver=name, kind=board_kind, driver_id=driver_id)
+
+    @staticmethod
+    def _record_casual(track_id: str) -> Replay:
+        """The casual driver's laps; where it drives no clean flying lap, its best."""
+        try:
+            return record_typical_drive(CasualDriver(), track_id, CASUAL_EPISODES)
+        except DriverError:
+            return record_drive(CasualDriver(), track_id, NUM_DRIVER_LAPS, is_quantised=True)
 
     def enter_optimal(self, track_id: str, content: bytes) -> None:
         """Enter the laps of the optimal driver that were just solved."""
@@ -124,14 +132,6 @@ class PageServices:
                 self._recording.release()
 
         self._simulator.submit(work)
-
-    def _recorded(self, driver_id: str, track: Track) -> Replay | None:
-        """The driver's laps that ship with the package, if they are of this physics and road."""
-        content = recorded_drive(driver_id, track.track_id)
-        replay = Replay.from_bytes(content) if content else None
-        if replay is None or replay.physics != PHYSICS_VERSION or replay.road != track_digest(track.nodes):
-            return None
-        return replay
 
 
 def services_of(request: Request) -> PageServices:
