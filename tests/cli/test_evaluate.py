@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hotlap.evaluation.baseline import measure_casual_lap
+from hotlap.reports.model_laps import measure_baselines
+from hotlap.tracks.registry import load_track
 from tiny_runs import LUNAR, RACER, skip_evaluation, tiny_config, train
 
 FIGURES = {
@@ -89,6 +92,12 @@ def test_by_default_the_built_in_drivers_drive_from_the_line(hotlap, measured, m
         hotlap("evaluate", driver)
         assert measured.pop() == ("track-01", episodes, "line")
         assert measured == []
+
+
+def test_reports_and_the_page_have_the_casual_lap_that_evaluate_shows(hotlap):
+    """`tests/test_lap_times_agree.py` compares it with everything else."""
+    lap_s = hotlap("evaluate", "casual", "--json").figures["median_lap_time_sec"]
+    assert measure_casual_lap("track-01") == measure_baselines(load_track("track-01"), None).casual_lap_s == lap_s
 
 
 def test_equal_episodes_are_called_so(hotlap):
