@@ -1,6 +1,6 @@
 """Computes what a sweep takes and costs on 1 to 1,000 machines from figures measured on one (docs/scale.md).
 
-python benchmarks/scale_cost.py --runs 3000 --run-s 436 --slots 2 --price 0.10 [--json]
+python benchmarks/scale_cost.py --runs 3000 --run-s 322 --slots 2 --price 0.10 [--json]
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3000, help="trials times seeds")
-    parser.add_argument("--run-s", type=float, default=436.0, help="seconds of one run, with as many at a time")
+    parser.add_argument("--run-s", type=float, default=322.0, help="seconds of one run, with as many at a time")
     parser.add_argument("--slots", type=int, default=2, help="runs at a time on a machine")
     parser.add_argument("--slowdown", type=float, default=1.0, help="of a run against --run-s")
     parser.add_argument("--task-s", type=float, default=0.17, help="seconds per run beyond training")

@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hotlap.drivers.driver import make_driver
-from hotlap.evaluation.evaluate import evaluate
+from hotlap.evaluation.baseline import measure_casual_lap
 from hotlap.models.model_file import read_model
 from hotlap.optimal.reference import find_reference
 from hotlap.tracks.registry import load_track
@@ -56,7 +55,7 @@ def main(folder: Path) -> None:
     plain |= {
         "id": "recorded",
         "best": {"policy": "data/recorded-best.policy", "step": best.card.step},
-        "casual_lap_time_sec": evaluate(make_driver("casual"), view.track, episodes=10).mean_lap_time_sec,
+        "casual_lap_time_sec": measure_casual_lap(view.track),
         "optimal_lap_time_sec": reference.lap_time_s if reference else None,
         "curves": {name: thin(curve) for name, curve in read_curves(folder).items()},
     }

@@ -20,7 +20,7 @@ def test_sim(hotlap):
     assert (figures["track"], figures["seconds"]) == ("track-01", 0.2)
     assert figures["steps_per_sec"] > 0.0
     answer = hotlap("bench", "sim", "--num-envs", 4, "--threads", 1, "--seconds", 0.1)
-    assert answer.out.startswith("4 cars, 1 thread(s), cpu: ")
+    assert answer.out.startswith("4 cars, 1 thread, cpu: ")
     assert "one RacerEnv:" in answer.out
 
 

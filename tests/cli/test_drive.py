@@ -52,6 +52,7 @@ def test_a_stuck_car_gives_exit_code_1(hotlap, monkeypatch):
     monkeypatch.setattr(driver_module, "make_driver", lambda *_: Statue())
     as_text, as_json = hotlap("drive", "--laps", 2), hotlap("drive", "--laps", 2, "--json")
     assert "stuck after 0 of 2 laps" in as_text.out
+    assert "stuck after 0 of 1 lap\n" in hotlap("drive", "--laps", 1).out
     assert (as_text.code, as_json.code, as_json.figures["laps"]) == (1, 1, [])
     assert "Traceback" not in as_text.err + as_json.err
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hotlap.evaluation.baseline import measure_casual_lap
+from hotlap.reports.model_laps import measure_baselines
+from hotlap.tracks.registry import load_track
 from tiny_runs import LUNAR, RACER, skip_evaluation, tiny_config, train
 
 FIGURES = {
@@ -29,7 +32,8 @@ def test_json_is_the_only_line_of_stdout():
 
 def test_the_text_output(hotlap):
     answer = hotlap("evaluate", "casual", "--episodes", 1)
-    assert "casual on track-01, 1 episode from line" in answer.out
+    assert "casual on track-01, 1 episode from the line" in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 80
     assert "completed      100 %" in answer.out
     assert "standing lap   mean 4" in answer.out
     assert "Traceback" not in answer.err
@@ -48,6 +52,57 @@ def test_bad_input_is_refused_in_one_line(refused):
     assert "episodes must be from 1" in refused("evaluate", "casual", "--episodes", "9" * 30, "--json")
     assert "'--episodes'" in refused("evaluate", "casual", "--episodes", "many")
     assert "'--seed'" in refused("evaluate", "casual", "--seed", "1.5", "--json")
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The drives that a command asks for, as (track, episodes, start), without driving so many."""
+    from hotlap.evaluation import evaluate as module
+
+    asked, measure = [], module.evaluate
+
+    def record(driver, track, *, episodes, start, **options):
+        asked.append((track, episodes, start))
+        return measure(driver, track, episodes=min(episodes, 2), start=start, **options)
+
+    monkeypatch.setattr(module, "evaluate", record)
+    return asked
+
+
+def test_by_default_a_model_drives_from_random_starts_and_once_from_the_line(hotlap, measured):
+    figures = hotlap("evaluate", "champion", "--json").figures
+    assert measured == [("track-01", 100, "random"), ("track-01", 1, "line")]
+    assert (figures["start"], figures["seed"]) == ("random", 0)
+    line = hotlap("evaluate", "champion", "--start", "line", "--episodes", 1, "--json").figures
+    assert figures["standing_lap_time_sec"] == line["standing_lap_time_sec"] > 31.0
+    assert figures["line_lap_time_sec"] == line["mean_lap_time_sec"]
+    assert "line_lap_time_sec" not in line
+    out = hotlap("evaluate", "champion").out
+    assert out.startswith("champion on track-01, 2 random starts, seed 0\n")
+    assert "  from the line  standing lap 32." in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_by_default_the_built_in_drivers_drive_from_the_line(hotlap, measured, monkeypatch):
+    from hotlap.drivers import driver as drivers
+
+    make = drivers.make_driver
+    monkeypatch.setattr(drivers, "make_driver", lambda name, track: make("casual", track))  # the optimal one is slow
+    for driver, episodes in (("casual", 20), ("optimal", 1)):
+        hotlap("evaluate", driver)
+        assert measured.pop() == ("track-01", episodes, "line")
+        assert measured == []
+
+
+def test_reports_and_the_page_have_the_casual_lap_that_evaluate_shows(hotlap):
+    """`tests/test_lap_times_agree.py` compares it with everything else."""
+    lap_s = hotlap("evaluate", "casual", "--json").figures["median_lap_time_sec"]
+    assert measure_casual_lap("track-01") == measure_baselines(load_track("track-01"), None).casual_lap_s == lap_s
+
+
+def test_equal_episodes_are_called_so(hotlap):
+    out = hotlap("evaluate", "champion", "--start", "line", "--episodes", 2).out
+    assert out.startswith("champion on track-01, 2 episodes from the line, all of them the same drive\n")
 
 
 # --- trained models ---
@@ -142,8 +197,9 @@ def test_a_split_gives_the_figures_of_every_track(hotlap, short_split):
 
 def test_the_table_of_a_split(hotlap, short_split):
     answer = hotlap("evaluate", "casual", "--split", "test", "--episodes", 1)
-    head, *rows, completed, gap = answer.out.splitlines()
-    assert head.split() == ["track", "completed", "clean", "laps", "mean", "lap", "gap"]
+    starts, head, *rows, completed, gap = answer.out.splitlines()
+    assert starts == "casual, 1 episode from the line on each track"
+    assert head.split() == ["track", "completed", "clean", "laps", "median", "lap", "gap"]
     assert [row.split()[0] for row in rows] == short_split
     assert completed == "completed from every start: 3 of 3 tracks"
     assert gap.startswith("gap to the optimal lap: median ")

@@ -56,8 +56,19 @@ def test_the_example_in_the_help_has_known_options_and_nothing_but_the_command(c
 @pytest.mark.parametrize("command", [(), *GROUPS])
 def test_a_bare_command_shows_its_help(hotlap, command):
     answer = hotlap(*command)
-    assert answer.code == 2
+    assert (answer.code, answer.err) == (0, "")
     assert "Usage: hotlap" in answer.out
+
+
+@pytest.mark.parametrize("command", [(), *COMMANDS, *GROUPS])
+def test_the_help_shows_flags_without_a_type_and_fits_a_terminal(hotlap, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = hotlap(*command, "--help").out
+    flags = [line for line in out.splitlines() if "--help" in line or " --json " in line]
+    assert flags
+    assert not re.search("bool", "".join(flags), re.IGNORECASE)
+    assert "<bool>" not in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_bad_usage_is_one_line_that_names_the_help(refused):

@@ -1,5 +1,6 @@
 """`hotlap optimal`: figures of the contract, a picture, and refusals in one line."""
 
+import re
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -11,6 +12,7 @@ from hotlap.errors import OptimalError
 from hotlap.optimal import reference
 from hotlap.optimal.reference import find_reference
 from hotlap.tracks.registry import load_track
+from hotlap.web import replays
 
 FIGURES = {"lap_time_sec", "replay_lap_time_sec", "standing_lap_time_sec", "status", "solve_sec"}
 
@@ -36,9 +38,27 @@ def solver(monkeypatch, known):
     return asked
 
 
-def test_a_known_lap_is_shown_and_driven(hotlap, monkeypatch, solver, followed, known):
-    monkeypatch.setattr(drivers, "make_driver", lambda *_: optimal.OptimalDriver(*followed))
+def test_the_known_lap_of_a_built_in_track_is_driven_by_recorded_inputs(hotlap, monkeypatch, solver, known):
+    """Nothing is solved: neither the lap nor the driver's own plan."""
+    monkeypatch.setattr(drivers, "make_driver", Mock(side_effect=AssertionError("solves a plan")))
     answer = hotlap("optimal", "track-01", "--json")
+    assert (answer.code, answer.err, answer.figures["status"], solver) == (0, "", "known", [])
+    assert answer.figures["replay_lap_time_sec"] == pytest.approx(known.lap_time_s, rel=0.005)
+    assert answer.figures["replay_sec"] > 0.0
+    first, _, driven, how = hotlap("optimal", "track-01").out.splitlines()
+    assert first == f"track-01: Lantern Bay, optimal lap {known.lap_time_s:.3f} s (known, not solved again)"
+    assert driven == "  driven in the simulator: 28.40 s, gap 0.30 %"
+    assert re.fullmatch(r"    \(the optimal driver's recorded inputs, driven again in [\d.]+ s\)", how)
+
+
+def test_a_known_lap_without_recorded_inputs_is_driven_by_a_plan_solved_now(
+    hotlap, monkeypatch, solver, followed, known
+):
+    monkeypatch.setattr(replays, "recorded_drive", lambda driver, track_id: None)
+    monkeypatch.setattr(drivers, "make_driver", lambda *_: optimal.OptimalDriver(*followed))
+    assert "(the optimal driver's own plan, solved and driven in " in hotlap("optimal", "track-01").out
+    answer = hotlap("optimal", "track-01", "--json")
+    assert "solving the driver's own plan" in answer.err
     figures = answer.figures
     assert set(figures) >= FIGURES
     assert (answer.code, len(answer.out.splitlines())) == (0, 1)

@@ -61,7 +61,9 @@ def test_driver_report(hotlap, reference, laps, tmp_path):
     assert (tmp_path / "new" / "time-lost.png").is_file()
     answer = hotlap("report", "casual", "--out", tmp_path)
     assert answer.out.startswith(f"casual on Lantern Bay: {reference.lap_time_s / 0.9:.2f} s, optimum")
+    assert answer.out.splitlines()[0].endswith("(best of 2 flying laps)")
     assert "s lost" in answer.out
+    assert "-0.00" not in answer.out
     assert (answer.code, answer.out.rstrip().endswith("report.html")) == (0, True)
 
 

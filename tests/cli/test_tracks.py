@@ -1,6 +1,7 @@
 """`hotlap tracks`: list, show, import and generate."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hotlap.tracks.centreline import length_m
 from hotlap.tracks.centreline_file import read_centreline
 from hotlap.tracks.circuit_generator import generate_circuit
 from hotlap.tracks.registry import load_track
+from hotlap.web.page_data import tracks_list
 
 GOOD = Path(str(load_track.__globals__["_DATA"])) / "track-01.csv"
 
@@ -33,17 +35,42 @@ def round_file(tmp_path) -> Path:
 # --- list ---
 
 
-def test_the_list_names_the_built_in_tracks_and_the_split_when_asked_for(hotlap, home):
-    lines = hotlap("tracks", "list").out.splitlines()
+def test_the_list_names_the_built_in_tracks_and_the_split_when_asked_for(hotlap, home, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    head, *lines = hotlap("tracks", "list").out.splitlines()
+    assert re.split(r"  +", head) == ["track", "name", "length", "optimal lap", "character"]
     assert [line.split()[0] for line in lines[:3]] == ["track-01", "track-02", "track-03"]
     assert "train-000 to train-099, test-000 to test-024" in lines[-1]
     assert len(lines) == 4
-    ids = [line.split()[0] for line in hotlap("tracks", "list", "--split").out.splitlines()]
+    ids = [line.split()[0] for line in hotlap("tracks", "list", "--split").out.splitlines()[1:]]
     assert len(ids) == len(set(ids)) == 128
     rows = hotlap("tracks", "list", "--json").figures["tracks"]
-    assert {frozenset(row) for row in rows} == {frozenset({"id", "name", "character", "source"})}
+    assert {"id", "name", "character", "source", "length_m", "optimal_lap_time_sec"} <= set(rows[0])
     sources = [row["source"] for row in rows]
     assert [sources.count(one) for one in ("built-in", "train", "test", "yours")] == [3, 100, 25, 0]
+
+
+def test_the_list_has_the_names_and_figures_of_the_page(hotlap, home, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    page = tracks_list()
+    lines = hotlap("tracks", "list").out.splitlines()[1:4]
+    shown = [
+        [row["id"], row["name"], f"{row['length_m']:,.0f} m", f"{row['optimal_lap_time_sec']:.2f} s", row["character"]]
+        for row in page
+    ]
+    assert [re.split(r"  +", line) for line in lines] == shown
+    assert hotlap("tracks", "list", "--json").figures["tracks"][:3] == page
+
+
+def test_the_list_fits_a_terminal_of_80_columns_and_shows_files_that_cannot_be_used(hotlap, home, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    (home / "tracks").mkdir(parents=True)
+    (home / "tracks" / "broken.csv").write_text("nothing\n")
+    answer = hotlap("tracks", "list")
+    assert answer.code == 0
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert re.search("^broken +broken +– +–  cannot be used", answer.out, re.MULTILINE)
+    assert "broken.csv:1" in hotlap("tracks", "list", "--json").figures["tracks"][-1]["error"]
 
 
 # --- show ---
@@ -82,7 +109,9 @@ def test_an_imported_track_is_listed_shown_and_driven(hotlap, home, round_file):
     assert answer.figures["length_m"] == pytest.approx(2.0 * math.pi * 60.0, rel=1e-3)
     assert Path(answer.figures["file"]) == home / "tracks" / "my-ring.csv"
     rows = hotlap("tracks", "list", "--json").figures["tracks"]
-    assert rows[-1] == {"id": "my-ring", "name": "my-ring", "character": "your own", "source": "yours"}
+    named = {key: rows[-1][key] for key in ("id", "name", "character", "source")}
+    assert named == {"id": "my-ring", "name": "my-ring", "character": "your own", "source": "yours"}
+    assert rows[-1]["length_m"] == pytest.approx(answer.figures["length_m"], abs=1e-3)
     assert hotlap("tracks", "show", "my-ring", "--json").figures["min_radius_m"] == pytest.approx(60.0, rel=0.02)
     laps = hotlap("drive", "casual", "--track", "my-ring", "--laps", 2, "--json").figures["laps"]
     assert [lap["clean"] for lap in laps] == [True, True]

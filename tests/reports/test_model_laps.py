@@ -7,6 +7,7 @@ import pytest
 
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ModelError
+from hotlap.evaluation import baseline
 from hotlap.reports import model_laps
 from hotlap.reports.model_laps import Baselines, ModelLaps, drive_model, drive_runs, fastest_laps, measure_baselines
 from reports.known_laps import known_trace
@@ -85,7 +86,7 @@ def test_fastest_clean_lap_is_chosen(comparison):
 
 
 def test_baselines_are_the_casual_driver_and_the_optimum(track, reference, monkeypatch):
-    monkeypatch.setattr(model_laps, "CASUAL_EPISODES", 2)
+    monkeypatch.setattr(baseline, "CASUAL_EPISODES", 2)
     found = measure_baselines(track, reference)
     assert found.casual_lap_s == pytest.approx(40.7, abs=0.3)  # see docs/casual-driver.md
     assert found.optimal_lap_s == reference.lap_time_s

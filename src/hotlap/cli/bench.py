@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hotlap.cli import exit_codes
-from hotlap.cli.output import print_json
+from hotlap.cli.output import counted, print_json
 from hotlap.cli.run_monitor import log_to_stderr
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
@@ -34,8 +34,8 @@ def bench_sim(
     if as_json:
         print_json(asdict(result))
         return
-    place = result.device if result.threads is None else f"{result.threads} thread(s), {result.device}"
-    print(f"{result.num_envs} cars, {place}: {result.steps_per_sec:,.0f} steps/s")
+    place = result.device if result.threads is None else f"{counted(result.threads, 'thread')}, {result.device}"
+    print(f"{counted(result.num_envs, 'car')}, {place}: {result.steps_per_sec:,.0f} steps/s")
     if result.step_usec is None:
         return
     print(
@@ -64,7 +64,7 @@ def bench_train(
         print_json(asdict(result))
         return
     memory = "" if result.peak_memory_mb is None else f", peak memory {result.peak_memory_mb:,.0f} MB"
-    print(f"{result.num_envs} cars: {result.decisions_per_sec:,.0f} decisions/s, learning included{memory}")
+    print(f"{counted(result.num_envs, 'car')}: {result.decisions_per_sec:,.0f} decisions/s, learning included{memory}")
     print(
         f"stable-baselines3's PPO: {result.stock_decisions_per_sec:,.0f} decisions/s;"
         f" ours is {result.ratio:.1f} times as fast"

@@ -7,7 +7,7 @@ import typer
 
 from hotlap.cli import exit_codes
 from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track
-from hotlap.cli.output import print_json, progress_bar, seconds, writable
+from hotlap.cli.output import counted, print_json, progress_bar, seconds, writable
 
 
 def drive(
@@ -40,7 +40,7 @@ def drive(
             about.nodes,
             place,
             title=f"{about.name} · {driver} driver",
-            subtitle=f"{len(trace.laps)} laps, best {seconds(best_s)}",
+            subtitle=f"{counted(len(trace.laps), 'lap')}, best {seconds(best_s)}",
             raceline=(trace.x_m, trace.y_m, trace.speed_mps),
         )
     if as_json:
@@ -58,7 +58,7 @@ def drive(
             kind = "standing" if lap.number == 1 else "flying  "
             print(f"lap {lap.number}  {kind}  {seconds(lap.time_s)}  {'clean' if lap.is_clean else 'not clean'}")
         if len(trace.laps) < laps:
-            print(f"stuck after {len(trace.laps)} of {laps} laps")
+            print(f"stuck after {len(trace.laps)} of {counted(laps, 'lap')}")
         print(f"top speed {float(trace.speed_mps.max()) * 3.6:.0f} km/h")
         if place:
             print(f"picture: {place}")

@@ -8,9 +8,10 @@ import typer
 
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track, say_if_other_road
-from hotlap.cli.output import percent, print_json, progress_bar, seconds
+from hotlap.cli.output import counted, percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
-from hotlap.reports.formatting import MISSING
+from hotlap.evaluation.baseline import CASUAL_EPISODES
+from hotlap.reports.formatting import MISSING, gap_percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +21,29 @@ if TYPE_CHECKING:
     from hotlap.sim.engine import DeviceName
 
 
+# From the line a model drives the same laps in every episode, so that one tells as much as many.
+MODEL_EPISODES = 100
+SPLIT_EPISODES = 40  # on each track
+OPTIMAL_EPISODES = 1  # it has no randomness, and from a random start it solves an approach for each car
+
+
 def evaluate(
     driver: Annotated[str, typer.Argument(metavar=DRIVER_NAME, help=DRIVER_HELP)],
     track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
     split: Annotated[
         str | None, typer.Option(help="Every track of a split, train or test, instead of one track.")
     ] = None,
-    episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
-    start: Annotated[str, typer.Option(help="Where episodes start: line, random or anywhere.")] = "line",
+    episodes: Annotated[
+        int | None,
+        typer.Option(
+            help=f"Number of episodes. Default: {MODEL_EPISODES} for a model ({SPLIT_EPISODES} a track of a split), "
+            f"{CASUAL_EPISODES} for casual, {OPTIMAL_EPISODES} for optimal."
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="Where episodes start: line, random or anywhere. Default: random for a model, else line."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the starts and of the driver.")] = 0,
     device: Annotated[
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
@@ -35,11 +51,15 @@ def evaluate(
     allow_import: AllowImport = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
 ) -> None:
-    """Measure a driver: a standing and a flying lap per episode; times are of clean flying laps.
+    """Measure a driver's clean flying laps: their times, how many are completed, and the gap to the optimal lap.
 
-    For a run its best model is used. For a model of another environment the mean return is measured.
+    A model drives from random starts, and once from the line; casual and optimal drive from the line.
 
-    Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 100 --start random --json
+    The gap is that of the median lap. For a run its best model is used.
+
+    For a model of another environment the mean return is measured.
+
+    Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 1000 --json
     """
     allowed = import_and_say(allow_import)
     if track is not None and split is not None:
@@ -52,16 +72,35 @@ def evaluate(
             raise ConfigError(
                 f"--{option}: {environment}, the environment of {model.path}, has no tracks. Leave it out."
             )
-        _evaluate_returns(model.path, episodes, seed, allowed, as_json)
+        _evaluate_returns(model.path, MODEL_EPISODES if episodes is None else episodes, seed, allowed, as_json)
         return
-    task = {"episodes": episodes, "start": start, "seed": seed, "device": _device(device, model is not None)}
+    is_model = model is not None
+    task = {
+        "episodes": _default_episodes(driver, is_model, bool(tracks)) if episodes is None else episodes,
+        "start": ("random" if is_model else "line") if start is None else start,
+        "seed": seed,
+        "device": _device(device, is_model),
+    }
     if split is not None:
         _evaluate_split(driver, split, tracks, task, as_json)
         return
     # `--track ''` must be refused, not replaced by the default.
     chosen = own_track(model) if track is None else track
     say_if_other_road(model, chosen)
-    _print_laps(*_measure(driver, chosen, task), as_json)
+    result, reference = _measure(driver, chosen, task)
+    from_line = None
+    if is_model and task["start"] != "line":
+        from_line = _drive(driver, chosen, {**task, "episodes": 1, "start": "line"})
+    if as_json:
+        print_json(_with_line(_as_dict(result), from_line))
+        return
+    _print_laps(result, reference, from_line, is_model)
+
+
+def _default_episodes(driver: str, is_model: bool, is_split: bool) -> int:
+    if is_model:
+        return SPLIT_EPISODES if is_split else MODEL_EPISODES
+    return CASUAL_EPISODES if driver == "casual" else OPTIMAL_EPISODES
 
 
 def _split_tracks(split: str | None) -> list[str]:
@@ -79,16 +118,22 @@ def _device(asked: str, is_model: bool) -> "DeviceName":
     return choose_device(asked) or "cpu"
 
 
-def _measure(driver: str, track: str, task: "Mapping[str, Any]") -> "tuple[Evaluation, Reference | None]":
-    """The figures of a driver on a track, and the optimal lap there."""
+def _drive(driver: str, track: str, task: "Mapping[str, Any]") -> "Evaluation":
+    """The figures of a driver on a track, without the gap to the optimal lap."""
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure
+
+    with progress_bar(f"{driver} on {track}") as progress:
+        return measure(make_driver(driver, track), track, **task, progress=progress)
+
+
+def _measure(driver: str, track: str, task: "Mapping[str, Any]") -> "tuple[Evaluation, Reference | None]":
+    """The figures of a driver on a track, and the optimal lap there."""
     from hotlap.optimal.reference import find_or_solve_reference
     from hotlap.tracks.registry import load_track
 
     about = load_track(track)
-    with progress_bar(f"{driver} on {track}") as progress:
-        result = measure(make_driver(driver, track), track, **task, progress=progress)
+    result = _drive(driver, track, task)
     reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True))
     return (result.against(reference.lap_time_s) if reference else result), reference
 
@@ -114,38 +159,55 @@ def _evaluate_split(driver: str, split: str, tracks: list[str], task: "Mapping[s
         found |= {"tracks": [_as_dict(result) for result in results], "completed_tracks": completed}
         print_json({**found, "median_gap_to_optimal": median, "worst_gap_to_optimal": worst})
         return
-    print("track       completed  clean laps  mean lap    gap")
+    print(f"{results[0].driver}, {_describe_starts(results[0])} on each track")
+    print("track       completed  clean laps  median lap    gap")
     for result in results:
         print(_row(result))
     print(f"completed from every start: {completed} of {len(results)} tracks")
-    print(f"gap to the optimal lap: median {_gap(median)}, worst {_gap(worst)}")
+    print(f"gap to the optimal lap: median {gap_percent(median)}, worst {gap_percent(worst)}")
 
 
 def _row(result: "Evaluation") -> str:
-    figures = percent(result.completion_rate), percent(result.clean_lap_rate), seconds(result.mean_lap_time_sec)
-    return f"{result.track:<12}{figures[0]:>9}{figures[1]:>12}{figures[2]:>10}{_gap(result.gap_to_optimal):>9}"
+    figures = percent(result.completion_rate), percent(result.clean_lap_rate), seconds(result.median_lap_time_sec)
+    return f"{result.track:<12}{figures[0]:>9}{figures[1]:>12}{figures[2]:>12}{gap_percent(result.gap_to_optimal):>9}"
 
 
-def _gap(value: float | None) -> str:
-    return MISSING if value is None else f"{100.0 * value:.1f} %"
+def _with_line(figures: dict[str, Any], from_line: "Evaluation | None") -> dict[str, Any]:
+    """The figures, with those laps from the line that random starts do not give."""
+    if from_line is None:
+        return figures
+    standing = {"standing_lap_time_sec": from_line.standing_lap_time_sec}
+    return {**figures, **standing, "line_lap_time_sec": from_line.median_lap_time_sec}
 
 
-def _print_laps(result: "Evaluation", reference: "Reference | None", as_json: bool) -> None:
-    if as_json:
-        print_json(_as_dict(result))
-        return
-    count = "1 episode" if result.episodes == 1 else f"{result.episodes} episodes"
-    print(f"{result.driver} on {result.track}, {count} from {result.start}")
-    print(f"  completed      {percent(result.completion_rate)}   clean laps {percent(result.clean_lap_rate)}")
+def _describe_starts(result: "Evaluation") -> str:
+    if result.start == "line":
+        return f"{counted(result.episodes, 'episode')} from the line"
+    where = "random start" if result.start == "random" else f"start {result.start}"
+    return f"{counted(result.episodes, where)}, seed {result.seed}"
+
+
+def _print_laps(
+    result: "Evaluation", reference: "Reference | None", from_line: "Evaluation | None", is_model: bool
+) -> None:
+    starts = _describe_starts(result)
+    if is_model and result.start == "line" and result.episodes > 1:
+        starts += ", all of them the same drive"
+    print(f"{result.driver} on {result.track}, {starts}")
+    print(f"  completed      {percent(result.completion_rate)}  clean laps {percent(result.clean_lap_rate)}")
     print(
-        f"  flying lap     mean {seconds(result.mean_lap_time_sec)}   best {seconds(result.best_lap_time_sec)}"
-        f"   spread {seconds(result.std_lap_time_sec)}"
+        f"  flying lap     median {seconds(result.median_lap_time_sec)}  mean {seconds(result.mean_lap_time_sec)}"
+        f"  best {seconds(result.best_lap_time_sec)}  spread {seconds(result.std_lap_time_sec)}"
     )
     if reference and result.gap_to_optimal is not None:
-        print(f"  optimal lap    {seconds(reference.lap_time_s)}   gap {_gap(result.gap_to_optimal)}")
-    print(f"  standing lap   mean {seconds(result.standing_lap_time_sec)}")
+        print(f"  optimal lap    {seconds(reference.lap_time_s)}  gap {gap_percent(result.gap_to_optimal)}")
+    if result.start == "line":
+        print(f"  standing lap   mean {seconds(result.standing_lap_time_sec)}")
+    if from_line is not None:
+        standing, flying = seconds(from_line.standing_lap_time_sec), seconds(from_line.median_lap_time_sec)
+        print(f"  from the line  standing lap {standing}  flying lap {flying}")
     contacts = MISSING if result.wall_contacts_per_lap is None else f"{result.wall_contacts_per_lap:.2f}"
-    print(f"  wall contacts  {contacts} a lap   mean return {result.mean_reward:.3f}")
+    print(f"  wall contacts  {contacts} a lap  mean return {result.mean_reward:.3f}")
 
 
 def _evaluate_returns(path: Path, episodes: int, seed: int, allowed: list[str], as_json: bool) -> None:
@@ -155,6 +217,6 @@ def _evaluate_returns(path: Path, episodes: int, seed: int, allowed: list[str], 
     if as_json:
         print_json(found)
         return
-    print(f"{path.name} in {found['environment']}, {episodes} episodes")
+    print(f"{path.name} in {found['environment']}, {counted(episodes, 'episode')}")
     print(f"  return   mean {found['mean_reward']:.1f}   std {found['std_reward']:.1f}")
     print(f"  length   mean {found['mean_episode_length']:.0f} steps")

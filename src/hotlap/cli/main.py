@@ -3,9 +3,10 @@
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from hotlap._version import __version__
 from hotlap.cli import exit_codes
@@ -29,8 +30,33 @@ from hotlap.errors import HotlapError
 # Some versions of Typer bundle click. Its base error is found through the one that Typer exports.
 _CLI_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
+
+class _Commands(TyperGroup):
+    """All commands. Their help shows a flag without a type, since it takes no value; Typer would write `<bool>`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters of `hotlap` itself."""
+        params = super().get_params(ctx)
+        _hide_flag_types(params)
+        return params
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None if there is none."""
+        command = super().get_command(ctx, cmd_name)
+        for one in (command, *getattr(command, "commands", {}).values()):
+            _hide_flag_types(one.get_params(ctx) if one else [])
+        return command
+
+
+def _hide_flag_types(params: list[Any]) -> None:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+
+
 app = typer.Typer(
     name="hotlap",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -129,7 +155,7 @@ def _report_usage(error: Exception) -> int:
     message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)
-        return exit_codes.COULD_NOT_RUN
+        return 0
     if not message.rstrip().endswith((".", "?", "!")):
         message += "."
     context = getattr(error, "ctx", None)

@@ -11,9 +11,9 @@ from typing import Any, TextIO
 
 from hotlap.atomic_files import refuse_unreplaceable
 from hotlap.errors import OutputFileError
-from hotlap.reports.formatting import percent, seconds
+from hotlap.reports.formatting import counted, percent, seconds
 
-__all__ = ["discard", "percent", "print_json", "progress_bar", "seconds", "writable"]
+__all__ = ["counted", "discard", "percent", "print_json", "progress_bar", "seconds", "writable"]
 
 
 def discard(stream: TextIO) -> None:

@@ -9,8 +9,9 @@ import typer
 
 from hotlap.cli import exit_codes
 from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
-from hotlap.cli.output import print_json, progress_bar, seconds, writable
+from hotlap.cli.output import counted, print_json, progress_bar, seconds, writable
 from hotlap.errors import ConfigError, HotlapError, OptimalError
+from hotlap.reports.formatting import lost_or_gained
 
 
 def report(
@@ -113,7 +114,8 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
         return
     clean = "" if comparison.lap.is_clean else " (not clean)"
     lap, optimum = seconds(comparison.lap.time_s), seconds(reference.lap_time_s)
-    print(f"{driver.name} on {track.name}: {lap}{clean}, optimum {optimum}")
+    flying = counted(sum(lap.number > 1 for lap in trace.laps), "flying lap")
+    print(f"{driver.name} on {track.name}: {lap}{clean}, optimum {optimum} (best of {flying})")
     for sector in comparison.sectors:
-        print(f"  {sector.label}: {seconds(sector.lost_s)} lost")
+        print(f"  {sector.label}: {lost_or_gained(sector.lost_s)}")
     print(f"page: {page}")

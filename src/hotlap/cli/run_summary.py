@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hotlap.cli.output import percent, print_json, seconds
-from hotlap.reports.formatting import count, gap_percent
+from hotlap.reports.formatting import counted, gap_percent
 
 if TYPE_CHECKING:
     from hotlap.training.results import ExperimentResults
@@ -63,7 +63,7 @@ def print_returns(trainer: "Trainer", results: "ExperimentResults") -> None:
     if (best := results.best) is not None:
         figures = (best[name] for name in ("final_reward_mean", "final_reward_std", "episode_length_mean"))
         rows.append(("best", best["step"], *figures, best["model_file"]))
-    episodes = count(trainer.config.evaluation.final_episodes, "deterministic episode")
+    episodes = counted(trainer.config.evaluation.final_episodes, "deterministic episode")
     print(f"  return over {episodes} not used for selection:")
     print(f"  {'model':<7}{'step':>12}{'return':>10}{'std':>9}{'length':>9}  file")
     for name, step, mean, std, length, file in rows:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
-from hotlap.cli.output import print_json, writable
+from hotlap.cli.output import counted, print_json, writable
 from hotlap.cli.run_monitor import log_to_stderr, print_status, stop_signals
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _run(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> None:
             is_finished = True
         else:
             runs = sweep.trials * len(sweep.seeds)
-            print_status(f"sweep: {folder.path}   {sweep.trials} trials, {runs} runs", quiet)
+            print_status(f"sweep: {folder.path}   {counted(sweep.trials, 'trial')}, {counted(runs, 'run')}", quiet)
             stopping = Event()
             with stop_signals(stopping.set, "runs are saved first", quiet), _open_pool(folder, sweep, options) as pool:
                 is_finished = run_sweep(scheduler, pool, stopping.is_set)

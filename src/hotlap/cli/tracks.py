@@ -1,12 +1,18 @@
 """`hotlap tracks`: list, show, import and generate tracks."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import Annotated, Any
 
 import typer
 
-from hotlap.cli.output import print_json, writable
+from hotlap.cli.output import print_json, seconds, writable
 from hotlap.errors import OptimalError
+from hotlap.reports.formatting import MISSING
+
+MIN_WRAP_COLUMNS = 20
 
 tracks_app = typer.Typer(help="List, show, import and generate tracks.", no_args_is_help=True)
 
@@ -18,23 +24,57 @@ def list_tracks(
     split: Annotated[bool, typer.Option("--split", help="Also list the 125 tracks of the frozen split.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List all tracks.
+    """List all tracks, with the length and the optimal lap of the built-in ones and yours.
+
+    For a track of the frozen split `hotlap tracks show ID` has them.
 
     Example: hotlap tracks list
     """
     from hotlap.tracks.registry import SPLITS
     from hotlap.tracks.registry import list_tracks as entries
+    from hotlap.web.page_data import describe_entry
 
-    shown = [entry for entry in entries() if as_json or split or entry.source not in SPLITS]
+    rows = [describe_entry(entry) for entry in entries() if as_json or split or entry.source not in SPLITS]
     if as_json:
-        rows = [{"id": e.track_id, "name": e.name, "character": e.character, "source": e.source} for e in shown]
         print_json({"tracks": rows})
         return
-    for entry in shown:
-        print(f"{entry.track_id:<16} {entry.name:<20} {entry.character}")
+    _print_rows(rows)
     if not split:
         counts = ", ".join(f"{name}-000 to {name}-{len(seeds) - 1:03d}" for name, seeds in SPLITS.items())
-        print(f"and the frozen split of generated tracks: {counts}")
+        number = sum(map(len, SPLITS.values()))
+        print(f"and {number} generated tracks (--split): {counts}")
+
+
+def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table of tracks; the last column is wrapped at the width of the terminal."""
+    heads = ("track", "name", "length", "optimal lap")
+    cells = [
+        (row["id"], row["name"], _metres(row["length_m"]), seconds(row["optimal_lap_time_sec"]), _about(row))
+        for row in rows
+    ]
+    widths = [max(len(head), *(len(cell[index]) for cell in cells)) for index, head in enumerate(heads)]
+
+    def line(cell: Sequence[str]) -> str:
+        return f"{cell[0]:<{widths[0]}}  {cell[1]:<{widths[1]}}  {cell[2]:>{widths[2]}}  {cell[3]:>{widths[3]}}  "
+
+    print(f"{line(heads)}character")
+    indent = len(line(heads))
+    width = max(get_terminal_size().columns - indent, MIN_WRAP_COLUMNS)
+    for cell in cells:
+        first, *more = wrap(cell[4], width) or [""]
+        print(f"{line(cell)}{first}".rstrip())
+        for part in more:
+            print(" " * indent + part)
+
+
+def _metres(length_m: float | None) -> str:
+    return MISSING if length_m is None else f"{length_m:,.0f} m"
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    if "error" in row:
+        return f"cannot be used; `hotlap tracks show {row['id']}` says why"
+    return str(row["character"])
 
 
 @tracks_app.command("show")

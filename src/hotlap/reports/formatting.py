@@ -1,4 +1,7 @@
-"""Numbers as text for pages, tables and the command line: times, shares and signed differences."""
+"""Numbers as text for pages, tables and the command line: times, shares, differences and counts.
+
+A value that rounds to zero has no minus sign.
+"""
 
 import math
 
@@ -8,7 +11,7 @@ _MINUS = "−"
 
 def seconds(value: float | None) -> str:
     """A time: 31.42 s."""
-    return MISSING if value is None else f"{value:.2f} s"
+    return MISSING if value is None else f"{_rounded(value, '.2f')} s"
 
 
 def percent(value: float | None) -> str:
@@ -16,19 +19,24 @@ def percent(value: float | None) -> str:
     return MISSING if value is None else f"{math.floor(1000.0 * value + 1e-6) / 10.0:g} %"
 
 
+def gap_percent(value: float | None, decimals: int = 1) -> str:
+    """A relative difference: 43.9 %."""
+    return MISSING if value is None else f"{_rounded(100.0 * value, f'.{decimals}f')} %"
+
+
+def whole_percent(value: float) -> str:
+    """A share of 1 in whole per cent: 12 %."""
+    return f"{_rounded(100.0 * value, '.0f')} %"
+
+
 def signed(value: float) -> str:
     """A difference with its sign: +1.84."""
-    return f"{_rounded(value, 2):+.2f}".replace("-", _MINUS)
+    return _rounded(value, "+.2f")
 
 
 def signed_percent(value: float) -> str:
     """A relative difference with its sign: +11.0 %."""
-    return f"{_rounded(100.0 * value, 1):+.1f} %".replace("-", _MINUS)
-
-
-def gap_percent(value: float | None) -> str:
-    """A gap to the optimum: 11.0 %."""
-    return MISSING if value is None else f"{_rounded(100.0 * value, 1):.1f} %".replace("-", _MINUS)
+    return f"{_rounded(100.0 * value, '+.1f')} %"
 
 
 def clock(value_s: float) -> str:
@@ -40,24 +48,33 @@ def clock(value_s: float) -> str:
 
 def decimal(value: float) -> str:
     """A number with one decimal: −1,234.5."""
-    return f"{_rounded(value, 1):,.1f}".replace("-", _MINUS)
+    return _rounded(value, ",.1f")
 
 
 def whole(value: float) -> str:
     """A rounded number with thousands separated: 4,000."""
-    return f"{value:,.0f}"
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things: 1 lap, 2,000 laps."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return _rounded(value, ",.0f")
 
 
 def whole_seconds(value: float) -> str:
     """A long time in whole seconds: 1,230 s."""
-    return f"{value:,.0f} s"
+    return f"{whole(value)} s"
 
 
-def _rounded(value: float, digits: int) -> float:
-    """Rounded, without a sign on what rounds to zero."""
-    return round(value, digits) + 0.0
+def lost_or_gained(lost_s: float) -> str:
+    """A time lost, or gained where it is negative: 0.31 s lost, 0.04 s gained."""
+    text = seconds(lost_s)
+    return f"{text.removeprefix(_MINUS)} gained" if text.startswith(_MINUS) else f"{text} lost"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: 1 lap, 1,000 laps."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _rounded(value: float, spec: str) -> str:
+    """The value in a format that rounds; what rounds to zero is not negative."""
+    text = format(value, spec)
+    if text.startswith("-") and not text.strip("-0.,"):
+        return format(0.0, spec)
+    return text.replace("-", _MINUS)

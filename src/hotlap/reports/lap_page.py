@@ -3,7 +3,7 @@
 from html import escape
 
 from hotlap.evaluation.lap_comparison import Comparison, Sector
-from hotlap.reports.formatting import seconds, signed, signed_percent
+from hotlap.reports.formatting import seconds, signed, signed_percent, whole_percent
 from hotlap.reports.html import CHIPS, Picture, render_document, render_headline, render_note, render_pictures
 from hotlap.tracks.registry import Track
 
@@ -34,8 +34,8 @@ def summarise_lap(comparison: Comparison) -> str:
     worst = comparison.sectors[0]
     if worst.lost_s < 0.005:
         return "No time is lost in any corner."
-    text = f"{total_s:.2f} s a lap behind the optimum" if total_s > 0.0 else "Not behind the optimum"
-    return f"{text}. Most time is lost in {worst.label}: {worst.lost_s:.2f} s."
+    text = f"{seconds(total_s)} a lap behind the optimum" if total_s >= 0.005 else "Not behind the optimum"
+    return f"{text}. Most time is lost in {worst.label}: {seconds(worst.lost_s)}."
 
 
 def render_lap_warnings(comparison: Comparison) -> list[str]:
@@ -86,7 +86,7 @@ def _row(sector: Sector, total_s: float, most_s: float) -> str:
     cells = (
         ("", escape(sector.label)),
         ("number", f"{signed(sector.lost_s)} s"),
-        ("number extra", f"{100.0 * sector.lost_s / total_s:.0f} %" if total_s > 0.005 else ""),
+        ("number extra", whole_percent(sector.lost_s / total_s) if total_s > 0.005 else ""),
         ("number extra", f"{3.6 * sector.driver_slowest_mps:.0f} km/h"),
         ("number extra", f"{3.6 * sector.optimal_slowest_mps:.0f} km/h"),
         ("wide", f'<div class="bar" style="width:{_width(sector, most_s)};background:var(--{colour})"></div>'),

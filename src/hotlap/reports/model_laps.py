@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from hotlap.drivers.casual import CasualDriver
 from hotlap.drivers.driver import make_driver
 from hotlap.errors import HotlapError
-from hotlap.evaluation.evaluate import OnProgress, evaluate
+from hotlap.evaluation.baseline import measure_casual_lap
+from hotlap.evaluation.evaluate import OnProgress
 from hotlap.evaluation.lap_comparison import Comparison, best_flying_lap, compare
 from hotlap.evaluation.telemetry import Telemetry, record_laps
 from hotlap.optimal.reference import Reference, find_reference
@@ -15,7 +15,6 @@ from hotlap.reports.run_record import RunRecord
 from hotlap.tracks.registry import Track
 
 NUM_LAPS = 3  # one standing and two flying laps, of which the faster clean one is shown
-CASUAL_EPISODES = 20
 
 ProgressBar = Callable[[str], AbstractContextManager[OnProgress]]  # opens a progress bar with a title
 
@@ -84,6 +83,5 @@ def fastest_laps(laps: Iterable[ModelLaps]) -> ModelLaps | None:
 
 
 def measure_baselines(track: Track, reference: Reference | None, *, seed: int = 0) -> Baselines:
-    """The casual driver's median clean flying lap, driven now, and the optimal lap."""
-    casual = evaluate(CasualDriver(), track.track_id, episodes=CASUAL_EPISODES, seed=seed)
-    return Baselines(casual.median_lap_time_sec, reference.lap_time_s if reference else None)
+    """The casual driver's lap, driven now, and the optimal lap."""
+    return Baselines(measure_casual_lap(track.track_id, seed), reference.lap_time_s if reference else None)

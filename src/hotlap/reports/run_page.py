@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from hotlap.evaluation.lap_comparison import Comparison
-from hotlap.reports.formatting import signed
+from hotlap.reports.formatting import counted, signed, whole_seconds
 from hotlap.reports.html import (
     Picture,
     render_document,
@@ -79,7 +79,7 @@ def render_runs(
     """The page that compares several runs; the racing line shown is that of the fastest run."""
     records = [record for group in groups for record in group.runs]
     algorithms = dict.fromkeys(record.algorithm.upper() for record in records)
-    title = f"{' and '.join(algorithms)} on {_environment_name(records[0], track)}, {len(records)} runs"
+    title = f"{' and '.join(algorithms)} on {_environment_name(records[0], track)}, {counted(len(records), 'run')}"
     compared = [(one.record, one.comparison) for one in laps if one.comparison]
     fastest = fastest_laps(laps)
     best = (
@@ -108,11 +108,11 @@ def _environment_name(record: RunRecord, track: Track | None) -> str:
 
 def _describe_training(record: RunRecord) -> str:
     """One sentence: steps, time and episodes of training."""
-    parts = [f"{record.name}, seed {record.seed}: {record.step:,} steps"]
+    parts = [f"{record.name}, seed {record.seed}: {counted(record.step, 'step')}"]
     if record.training_s is not None:
-        parts.append(f"in {record.training_s:,.0f} s")
+        parts.append(f"in {whole_seconds(record.training_s)}")
     if record.num_episodes is not None:
-        parts.append(f"and {record.num_episodes:,} episodes")
+        parts.append(f"and {counted(record.num_episodes, 'episode')}")
     return " ".join(parts) + "."
 
 

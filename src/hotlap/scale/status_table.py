@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from hotlap.reports.formatting import MISSING
+from hotlap.reports.formatting import MISSING, counted
 from hotlap.reports.tables import Table, to_text
 from hotlap.scale.scheduler import show_values
 from hotlap.scale.status import SweepStatus
@@ -22,7 +22,7 @@ def status_table(status: SweepStatus) -> str:
     states = [trial.state for trial in status.trials]
     counts = [f"{states.count(state)} {state}" for state in ("complete", "running", "pruned", "failed")]
     ending = "finished" if status.is_finished else "not finished"
-    lines.append(f"{status.folder.name}: {', '.join(counts)} of {status.sweep.trials} trials; {ending}\n")
+    lines.append(f"{status.folder.name}: {', '.join(counts)} of {counted(status.sweep.trials, 'trial')}; {ending}\n")
     for trial in status.trials:
         if trial.reason is not None:
             lines.append(f"trial {trial.number} failed: {trial.reason}\n")

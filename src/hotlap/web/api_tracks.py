@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hotlap.errors import HotlapError, TrackError
+from hotlap.errors import TrackError
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.registry import SPLITS, TrackEntry, find_entries, list_tracks, load_track
+from hotlap.tracks.registry import SPLITS, find_entries, list_tracks, load_track
 from hotlap.web.answers import ApiError, answer_json, endpoint, read_json
 from hotlap.web.drawn_tracks import DrawingError, DrawnRoad, check_drawing, check_track_file, save_drawing
 from hotlap.web.optimum import has_solver
-from hotlap.web.page_data import describe_track, recorded_drive, track_file
+from hotlap.web.page_data import describe_entry, describe_track, recorded_drive, track_file
 from hotlap.web.services import PageServices, limit, services_of
 
 MAX_DRAWING_BYTES = 131_072
@@ -116,32 +116,11 @@ ROUTES = [
 
 
 def _list(has_split: bool) -> list[dict[str, Any]]:
-    return [
-        _without_figures(entry) if entry.source in SPLITS else _entry(entry)
-        for entry in list_tracks()
-        if has_split or entry.source not in SPLITS
-    ]
+    return [describe_entry(entry) for entry in list_tracks() if has_split or entry.source not in SPLITS]
 
 
 def _describe(track_id: str) -> dict[str, Any]:
     return describe_track(load_track(track_id), find_entries([track_id])[0].source)
-
-
-def _entry(entry: TrackEntry) -> dict[str, Any]:
-    try:
-        return describe_track(load_track(entry.track_id), entry.source)
-    except (HotlapError, OSError) as error:  # a file of the user's that is damaged, or was removed just now
-        return {**_without_figures(entry), "error": " ".join(str(error).split())[:400]}
-
-
-def _without_figures(entry: TrackEntry) -> dict[str, Any]:
-    return {
-        "id": entry.track_id,
-        "name": entry.name,
-        "character": entry.character,
-        "source": entry.source,
-        **dict.fromkeys(("length_m", "road", "medals_sec", "optimal_lap_time_sec", "optimal_standing_lap_time_sec")),
-    }
 
 
 def _check(body: DrawingBody) -> dict[str, Any]:

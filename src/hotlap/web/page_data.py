@@ -66,6 +66,19 @@ def tracks_list() -> list[dict[str, Any]]:
     return [describe_track(load_track(entry.track_id), entry.source) for entry in _built_in()]
 
 
+def describe_entry(entry: TrackEntry) -> dict[str, Any]:
+    """An entry of the registry; without figures for the split, whose tracks take too long to build, and bad files."""
+    plain = {"id": entry.track_id, "name": entry.name, "character": entry.character, "source": entry.source}
+    figures = ("length_m", "road", "medals_sec", "optimal_lap_time_sec", "optimal_standing_lap_time_sec")
+    without = {**plain, **dict.fromkeys(figures)}
+    if entry.source in SPLITS:
+        return without
+    try:
+        return describe_track(load_track(entry.track_id), entry.source)
+    except (HotlapError, OSError) as error:  # a file of the user's that is damaged, or was removed just now
+        return {**without, "error": " ".join(str(error).split())[:400]}
+
+
 def describe_track(track: Track, source: str) -> dict[str, Any]:
     """A track in the list of tracks."""
     reference = find_reference(track)

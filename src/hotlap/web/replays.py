@@ -16,17 +16,30 @@ from hotlap.evaluation.evaluate import Lap, LapCounter, StuckDetector
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import Track
+from hotlap.web.page_data import recorded_drive
 from hotlap.web.replay_format import MAX_TICKS, Actions, Replay, quantise
 
-__all__ = ["Replay", "best_lap", "record_drive", "simulate", "verify", "verify_drive"]
+__all__ = [
+    "Replay",
+    "best_lap",
+    "find_recorded",
+    "record_drive",
+    "record_typical_drive",
+    "simulate",
+    "verify",
+    "verify_drive",
+]
 
 
-def make_race_fleet(track_id: str, seed: int = 0, observation: ObservationName = DEFAULT_OBSERVATION) -> Fleet:
-    """One car standing on the line, under the rules of the page: the default ones without time limits."""
+def make_race_fleet(
+    track_id: str, seed: int = 0, observation: ObservationName = DEFAULT_OBSERVATION, num_cars: int = 1
+) -> Fleet:
+    """Cars standing on the line, one by default, under the rules of the page: the default ones without time limits."""
     defaults = RacerSettings()
     episode = replace(defaults.episode, max_steps=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT)
-    fleet = Fleet([track_id], replace(defaults, episode=episode), 1, CpuEngine(), observation)
-    fleet.seed(np.array([seed], np.uint64))
+    fleet = Fleet([track_id], replace(defaults, episode=episode), num_cars, CpuEngine(), observation)
+    fleet.seed(np.full(num_cars, seed, np.uint64))
     fleet.reset(start="line")
     return fleet
 
@@ -111,6 +124,43 @@ def record_drive(driver: Driver, track_id: str, num_laps: int, seed: int = 0, *,
     best = best_lap(laps.laps)
     road = track_digest(fleet.tracks[0].nodes)
     return Replay(road, np.stack(actions), best.number, np.float32(best.time_s), seed, is_quantised=is_quantised)
+
+
+def record_typical_drive(driver: Driver, track_id: str, num_cars: int, lap_s: float | None = None) -> Replay:
+    """A standing and a flying lap of a driver with noise, quantised: of `num_cars` drives the one with a typical lap.
+
+    That is the one whose clean flying lap is nearest to `lap_s`, by default the median of all; a DriverError if no car
+    completes one. The cars have the noise of the episodes of `hotlap evaluate`.
+    """
+    fleet = make_race_fleet(track_id, 0, observation_of(driver), num_cars)
+    driver.begin(fleet, 0)
+    counter, stuck = LapCounter(num_cars), StuckDetector(fleet)
+    running = np.ones(num_cars, np.bool_)
+    actions: list[Actions] = []
+    ends = np.zeros(num_cars, np.int64)
+    while running.any() and len(actions) < MAX_TICKS:
+        actions.append(quantise(driver.act(fleet.batch.obs)))
+        fleet.step(actions[-1], autoreset=False)
+        counter.add_tick(fleet, running)
+        ends[running] = len(actions)
+        running &= ~((fleet.states["lap"] > 2) | stuck.is_stuck(len(actions)))
+    flying = [lap for lap in counter.laps if lap.number == 2 and lap.is_clean]
+    if not flying:
+        raise DriverError(f"driver {driver.name}: no clean flying lap of {track_id}. Choose another driver or track.")
+    wanted_s = float(np.median([lap.time_s for lap in flying])) if lap_s is None else lap_s
+    typical = min(flying, key=lambda lap: (abs(lap.time_s - wanted_s), lap.car))
+    inputs = np.stack([action[typical.car] for action in actions[: ends[typical.car]]])
+    road = track_digest(fleet.tracks[0].nodes)
+    return Replay(road, inputs, typical.number, np.float32(typical.time_s), 0, is_quantised=True)
+
+
+def find_recorded(driver_id: str, track: Track) -> Replay | None:
+    """A driver's laps that ship for a track; None if there are none of this physics and road."""
+    content = recorded_drive(driver_id, track.track_id)
+    replay = Replay.from_bytes(content) if content else None
+    if replay is None or replay.physics != PHYSICS_VERSION or replay.road != track_digest(track.nodes):
+        return None
+    return replay
 
 
 def _runs(actions: Actions) -> Iterator[tuple[int, int]]:

@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from hotlap.bridge.access import RateLimit
 from hotlap.drivers.casual import CasualDriver
-from hotlap.errors import HotlapError
-from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.errors import DriverError, HotlapError
+from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
@@ -22,7 +22,7 @@ from hotlap.web.board import Board, BoardEntry, Kind
 from hotlap.web.drivers import kind_of, make_model_driver, shipped_model_ids
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
-from hotlap.web.replays import Replay, record_drive, verify_drive
+from hotlap.web.replays import Replay, find_recorded, record_drive, record_typical_drive, verify_drive
 from hotlap.web.run_processes import RunProcesses
 
 MAX_WAITING = 32  # requests for the simulator's thread
@@ -89,6 +89,14 @@ class PageServices:
             replay = record_drive(make_model_driver(driver_id, track_id), track_id, NUM_DRIVER_LAPS)
             board_kind = "model"
         return self._enter(track_id, replay, board_kind, driver_id)
+
+    @staticmethod
+    def _record_casual(track_id: str) -> Replay:
+        """The casual driver's laps; where it drives no clean flying lap, its best."""
+        try:
+            return record_typical_drive(CasualDriver(), track_id, CASUAL_EPISODES)
+        except DriverError:
+            return record_drive(CasualDriver(), track_id, NUM_DRIVER_LAPS, is_quantised=True)
 
     def enter_optimal(self, track_id: str, content: bytes) -> None:
         """Enter the laps of the optimal driver that were just solved."""
@@ -159,25 +167,16 @@ class PageServices:
 
     def _drive_of(self, driver_id: str, track: Track) -> bytes:
         """The replay of the casual or the optimal driver: recorded, or, the casual driver's, driven."""
-        replay, road = self._recorded(driver_id, track), track_digest(track.nodes)
+        replay, road = find_recorded(driver_id, track), track_digest(track.nodes)
         if replay is not None:
             return replay.to_bytes()
         if driver_id == "optimal":
             raise ApiError(HTTPStatus.CONFLICT, f"{track.track_id}: its optimal lap is not solved yet. Solve it first.")
         content = self._drives.get(road)
         if content is None:
-            drive = record_drive(CasualDriver(), track.track_id, NUM_DRIVER_LAPS, is_quantised=True)
-            content = drive.to_bytes()
+            content = self._record_casual(track.track_id).to_bytes()
             self._drives.put(road, content, len(content))
         return content
-
-    def _recorded(self, driver_id: str, track: Track) -> Replay | None:
-        """The driver's laps that ship with the package, if they are of this physics and road."""
-        content = recorded_drive(driver_id, track.track_id)
-        replay = Replay.from_bytes(content) if content else None
-        if replay is None or replay.physics != PHYSICS_VERSION or replay.road != track_digest(track.nodes):
-            return None
-        return replay
 
 
 def services_of(request: Request) -> PageServices:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotlap.evaluation.telemetry import Floats
 from hotlap.reports.curves import Curve, Ints
+from hotlap.reports.formatting import counted
 from hotlap.reports.plots.chart import (
     DRIVER,
     LEGEND_IN,
@@ -95,7 +96,7 @@ def furthest_step(runs: Sequence[RunRecord]) -> float:
 
 def describe(run: RunRecord) -> str:
     """A run's name and steps, for a subtitle."""
-    return f"{run.name}   ·   {run.step:,} steps"
+    return f"{run.name}   ·   {counted(run.step, 'step')}"
 
 
 def colour_of(index: int) -> str:
@@ -150,7 +151,7 @@ def _draw_several(groups: Sequence[RunGroup], panels: Sequence[Panel]) -> Chart 
 
 
 def _group_name(group: RunGroup) -> str:
-    return f"{group.label}   ({len(group.runs)} seed{'' if len(group.runs) == 1 else 's'})"
+    return f"{group.label}   ({counted(len(group.runs), 'seed')})"
 
 
 def _draw_group(axes: "Axes", curves: Sequence[Curve], factor: float, colour: str) -> None:
