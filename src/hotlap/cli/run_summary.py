@@ -25,8 +25,8 @@ def print_summary(trainer: "Trainer", results: "ExperimentResults") -> None:
     """Print what the run took, and the figures of its models."""
     metadata, metrics = results.metadata, results.metrics
     print(
-        f"{metadata.experiment_id}: {count(metadata.total_timesteps, 'step')} in {metrics.training_time_seconds:.0f} s,"
-        f" {count(metrics.total_episodes, 'episode')}"
+        f"{metadata.experiment_id}: {counted(metadata.total_timesteps, 'step')} in {metrics.training_time_seconds:.0f} s,"
+        f" {counted(metrics.total_episodes, 'episode')}"
     )
     if results.evaluation is not None:
         print_laps(trainer, results.evaluation)
@@ -40,7 +40,7 @@ def print_summary(trainer: "Trainer", results: "ExperimentResults") -> None:
 def explain_no_lap(trainer: "Trainer", steps: int) -> str:
     """A sentence for a run whose model completes no lap: what it had, what is usual, and how to go on."""
     from hotlap.training.recipe import usual_steps
-    from hotlap.training.vec_envs.factory import in_process
+    from hotlap.training.run_config import in_process
 
     usual = usual_steps(in_process(trainer.config))
     resume = f"{trainer.processes.resume_command} {trainer.folder.path} --steps"
