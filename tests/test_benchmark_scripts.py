@@ -125,7 +125,7 @@ def test_the_documented_cost_is_that_of_the_readmes_median_run(capsys):
     assert capsys.readouterr().out in page
     assert script.main(["--json"]) == 0
     run_s = json.loads(capsys.readouterr().out)["assumptions"]["run_s"]
-    racer = (root / "README.md").read_text(encoding="utf-8").partition("LunarLander")[0]
+    racer = (root / "README.md").read_text(encoding="utf-8").partition("**LunarLander-v3**")[0]
     assert f"| **median** |  | **{run_s:.0f} s** |" in racer
     assert f"Measured: {run_s:.0f} s per run" in page
 
