@@ -119,6 +119,18 @@ def test_the_cost_of_many_machines_from_figures_that_can_be_checked_by_hand(caps
     assert script.main(["--runs", "0"]) == 2
 
 
+def test_the_documented_cost_is_that_of_the_readmes_median_run(capsys):
+    script, root = load("scale_cost"), BENCHMARKS.parent
+    assert script.main([]) == 0
+    page = (root / "docs" / "scale.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out in page
+    assert script.main(["--json"]) == 0
+    run_s = json.loads(capsys.readouterr().out)["assumptions"]["run_s"]
+    racer = (root / "README.md").read_text(encoding="utf-8").partition("**LunarLander-v3**")[0]
+    assert f"| **median** |  | **{run_s:.0f} s** |" in racer
+    assert f"Measured: {run_s:.0f} s per run" in page
+
+
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.sweep.toml")), ids=lambda path: path.name)
 def test_the_sweep_files_that_ship_are_valid(path):
     sweep = load_sweep(path)
