@@ -5,6 +5,7 @@ Graphs are built by hand: a perceptron has only a few nodes, so neither tracing 
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -36,8 +37,8 @@ def export_onnx(model: ModelFile, path: Path) -> None:
     """
     found = policy_graph(model)
     obs = sample_observations(model).astype(np.float32)
-    [actions] = ReferenceEvaluator(found).run(None, {INPUT: obs})
-    refuse_bad_actions(model, actions)
+    answer: Any = ReferenceEvaluator(found).run(None, {INPUT: obs})
+    refuse_bad_actions(model, answer[0])
     write_atomically(path, found.SerializeToString(deterministic=True))
 
 
@@ -47,15 +48,13 @@ def policy_graph(model: ModelFile) -> ModelProto:
     LearnedPolicy.from_file(model)  # refuses weights that do not fit the card
     graph = GraphBuilder()
     if model.card.is_racer:
-        observations = model.card.raw_observations
         add_policy(graph, INPUT, pack_model(model), OUTPUT)
     else:
         _add_perceptron(graph, model, observations, actions)
-    is_box = isinstance(actions, spaces.Box)
-    kind, shape = (TensorProto.FLOAT, actions.shape) if is_box else (TensorProto.INT64, ())
+    kind = TensorProto.FLOAT if isinstance(actions, spaces.Box) else TensorProto.INT64
     return graph.build(
-        value_info(INPUT, TensorProto.FLOAT, [BATCH, *observations.shape]),
-        value_info(OUTPUT, kind, [BATCH, *shape]),
+        value_info(INPUT, TensorProto.FLOAT, [BATCH, *(model.card.raw_observations.shape or ())]),
+        value_info(OUTPUT, kind, [BATCH, *(actions.shape or ())]),
         metadata(model.card),
     )
 

@@ -13,7 +13,7 @@ OPSET = 17
 IR_VERSION = 8  # the oldest with this opset, so that older runtimes can read the file
 BATCH = "N"  # the free size of the first axis
 
-Value = str | NDArray[Any]  # a node's output by its name, or a constant
+Value = str | NDArray[Any] | np.generic  # a node's output by its name, or a constant
 
 
 class GraphBuilder:
@@ -43,7 +43,7 @@ class GraphBuilder:
         helper.set_model_props(found, dict(metadata))
         return found
 
-    def _keep(self, array: NDArray[Any]) -> str:
+    def _keep(self, array: NDArray[Any] | np.generic) -> str:
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._names:
             self._names[key] = f"constant_{len(self.constants)}"

@@ -140,8 +140,8 @@ def _sin_cos(graph: GraphBuilder, x: str) -> tuple[str, str]:
     up, down = graph.add("Floor", graph.add("Add", scaled, HALF)), graph.add("Ceil", graph.add("Sub", scaled, HALF))
     turns = graph.add("Where", graph.add("Less", scaled, ZERO), down, up)
     rest = x
-    for part in (_HALF_PI_HIGH, _HALF_PI_MID, _HALF_PI_LOW):
-        rest = graph.add("Sub", rest, graph.add("Mul", turns, part))
+    for piece in (_HALF_PI_HIGH, _HALF_PI_MID, _HALF_PI_LOW):
+        rest = graph.add("Sub", rest, graph.add("Mul", turns, piece))
     u = graph.add("Mul", rest, rest)
     part = graph.add("Mul", graph.add("Mul", rest, u), _polynomial(graph, u, _S1, _S2, _S3))
     sine = graph.add("Add", rest, part)

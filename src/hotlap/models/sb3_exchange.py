@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import cloudpickle  # type: ignore[import-untyped]
 import gymnasium as gym
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from hotlap.config import build, snake_case
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, action_space
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError, one_line
+from hotlap.models import sb3_features
 from hotlap.models.action_check import refuse_bad_actions, sample_observations
 from hotlap.models.actor_layers import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS, Algorithm
@@ -48,7 +50,6 @@ from hotlap.models.sb3_racer import (
     CLASS,
     FoundFeatures,
     card_fields,
-    classes_by_value,
     feature_arguments,
     find_features,
 )
@@ -82,8 +83,11 @@ def export_sb3(model: ModelFile, path: Path) -> list[Path]:
     learner = _make_learner(model, env)
     _check_actions(model, learner)
     content = io.BytesIO()
-    with classes_by_value():
+    cloudpickle.register_pickle_by_value(sb3_features)  # the file holds the code of the class, not its name
+    try:
         learner.save(content)
+    finally:
+        cloudpickle.unregister_pickle_by_value(sb3_features)
     write_atomically(zip_path, content.getvalue())
     if model.card.clip_obs is None or model.card.is_racer:
         if pickle_path.exists():

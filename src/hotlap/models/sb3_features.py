@@ -19,6 +19,10 @@ class RacerFeatures(BaseFeaturesExtractor):
     added to it (`floor`), and `clip`. `about` is not used here: it tells an import what the model is.
     """
 
+    frequencies_rad: Tensor
+    mean: Tensor
+    scale: Tensor
+
     def __init__(
         self,
         observation_space: spaces.Box,

@@ -1,17 +1,14 @@
 """A racer's features and normalizer as arguments of stable-baselines3's policies, and back."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-import cloudpickle
 import numpy as np
 
 from hotlap.config import build, snake_case
 from hotlap.envs.spaces import num_observations
 from hotlap.errors import ConfigError
-from hotlap.models import sb3_features
 from hotlap.models.actor_layers import VARIANCE_FLOOR
 from hotlap.models.model_file import Arrays, ModelFile
 from hotlap.models.sb3_features import RacerFeatures
@@ -58,16 +55,6 @@ def feature_arguments(model: ModelFile) -> dict[str, Any]:
         "about": {field.name: known[field.name] for field in fields(RacerAbout)},
     }
     return {CLASS: RacerFeatures, ARGUMENTS: arguments}
-
-
-@contextmanager
-def classes_by_value() -> Iterator[None]:
-    """While it lasts, a saved policy holds the code of `RacerFeatures` instead of its name."""
-    cloudpickle.register_pickle_by_value(sb3_features)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(sb3_features)
 
 
 def find_features(policy_arguments: Mapping[str, Any]) -> FoundFeatures | None:
