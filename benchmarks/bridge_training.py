@@ -129,16 +129,17 @@ def measure_recipe(config: RunConfig, rollouts: Rollouts) -> dict[str, float]:
     return rollouts.figures(config.num_envs * config.ppo.n_steps)
 
 
-def measure_library(env: gym.Env[Any, Any], rollouts: Rollouts) -> dict[str, float]:
-    """Train stable-baselines3's PPO with its defaults."""
-    learner = PPO("MlpPolicy", env, device="cpu", seed=0)
+def measure_library(env: gym.Env[Any, Any], rollouts: Rollouts, num_steps: int) -> dict[str, float]:
+    """Train stable-baselines3's PPO with its defaults, but for the length of a rollout."""
+    learner = PPO("MlpPolicy", env, n_steps=num_steps, device="cpu", seed=0)
     learner.learn(MAX_STEPS, callback=rollouts)
     env.close()
     return rollouts.figures(learner.n_steps)
 
 
-def measure(num_cars: int, num_rollouts: int, num_library_rollouts: int, torch_threads: int) -> dict[str, Any]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All figures."""
+    num_cars, num_rollouts = options.cars, options.rollouts
     with running_bridge() as (url, bridge):
         asked = {"num_envs": num_cars, "steps": MAX_STEPS, "evaluation.interval": 0, "evaluation.final_episodes": 1}
         asked |= {"env": "hotlap/RemoteRacer-v0", "env_args.bridge_url": url}
@@ -147,22 +148,23 @@ def measure(num_cars: int, num_rollouts: int, num_library_rollouts: int, torch_t
             "bridge": measure_recipe(config, Rollouts(num_rollouts, bridge)),
             "local": measure_recipe(in_process(config), Rollouts(num_rollouts, bridge)),
         }
-        torch.set_num_threads(torch_threads)
+        torch.set_num_threads(options.torch_threads)
         environments = {
             "bridge": lambda: gym.make("hotlap/RemoteRacer-v0", bridge_url=url),
             "local": lambda: gym.make("hotlap/Racer-v0"),
             "idle": IdleEnv,
         }
         library = {
-            name: measure_library(make(), Rollouts(num_library_rollouts, bridge)) for name, make in environments.items()
+            name: measure_library(make(), Rollouts(options.library_rollouts, bridge), options.library_steps)
+            for name, make in environments.items()
         }
     return {
         "physics": hotlap.PHYSICS_VERSION,
         "recipe": RECIPE,
         "num_cars": num_cars,
         "recipe_rollouts": num_rollouts,
-        "library_rollouts": num_library_rollouts,
-        "library_torch_threads": torch_threads,
+        "library_rollouts": options.library_rollouts,
+        "library_torch_threads": options.torch_threads,
         "load_average": psutil.getloadavg()[0],
         "recipe_figures": recipe,
         "library_figures": library,
@@ -183,9 +185,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cars", type=positive, default=512, help="cars of the recipe's run")
     parser.add_argument("--rollouts", type=positive, default=10, help="measured rollouts of the recipe")
     parser.add_argument("--library-rollouts", type=positive, default=3, help="measured rollouts of the library's PPO")
+    parser.add_argument("--library-steps", type=positive, default=2048, help="steps of a rollout of the library's PPO")
     parser.add_argument("--torch-threads", type=positive, default=1, help="threads of torch for the library's PPO")
     options = parser.parse_args(arguments)
-    print(json.dumps(measure(options.cars, options.rollouts, options.library_rollouts, options.torch_threads)))
+    print(json.dumps(measure(options)))
     return 0
 
 

@@ -1,7 +1,6 @@
 """A synchronous client of the bridge: one reply per request, each with a time limit."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from types import TracebackType
 from typing import TypeVar
@@ -103,13 +102,17 @@ class BridgeClient:
 
     def send(self, message: Frame) -> None:
         """Send a message; `receive` its reply before the next one is sent."""
-        with self._dropping_on_errors() as socket:
-            socket.send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
+        try:
+            self._open_socket().send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
+        except BaseException as error:
+            raise self._dropped(error) from None
 
     def receive(self) -> Frame:
         """Wait for the reply to a message, which may be an error."""
-        with self._dropping_on_errors() as socket:
-            kind, data = socket.recv_data()
+        try:
+            kind, data = self._open_socket().recv_data()
+        except BaseException as error:
+            raise self._dropped(error) from None
         if kind == ABNF.OPCODE_CLOSE:
             self._drop()
             code, reason = int.from_bytes(data[:2], "big"), printable(data[2:].decode("utf-8", "replace"))
@@ -118,24 +121,22 @@ class BridgeClient:
             )
         return Frame(data, kind == ABNF.OPCODE_BINARY)
 
-    @contextmanager
-    def _dropping_on_errors(self) -> Iterator[websocket.WebSocket]:
-        """The open socket; an error while it is used closes the connection."""
+    def _open_socket(self) -> websocket.WebSocket:
         if self._socket is None:
             raise BridgeConnectionError(f"{self._place}: this connection is closed. Make a new client.")
-        try:
-            yield self._socket
-        except websocket.WebSocketTimeoutException:
-            self._drop()
-            raise BridgeTimeoutError(
-                f"{self._place}: no reply within {self._timeout_s:g} s. Make a new client."
-            ) from None
-        except (OSError, websocket.WebSocketException) as error:
-            self._drop()
-            raise BridgeConnectionError(f"{self._place}: the connection broke ({error}). Make a new client.") from None
-        except BaseException:
-            self._drop()  # interrupted: the reply still to come must not be read as the reply to the next request
-            raise
+        return self._socket
+
+    def _dropped(self, error: BaseException) -> BaseException:
+        """Close the connection after an error, which is returned as the one to raise.
+
+        Where it was interrupted, the reply still to come must not be read as the reply to the next request.
+        """
+        self._drop()
+        if isinstance(error, websocket.WebSocketTimeoutException):
+            return BridgeTimeoutError(f"{self._place}: no reply within {self._timeout_s:g} s. Make a new client.")
+        if isinstance(error, OSError | websocket.WebSocketException) and not isinstance(error, BridgeError):
+            return BridgeConnectionError(f"{self._place}: the connection broke ({error}). Make a new client.")
+        return error
 
     def ask(self, request: Request | bytes, read: Callable[[bytes], R | ErrorResult]) -> R:
         """Send a JSON request and decode its reply with one of this module's `read_*`; raises an error reply."""

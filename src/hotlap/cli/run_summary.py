@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hotlap.cli.output import percent, print_json, seconds
+from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.reports.formatting import counted, gap_percent
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from hotlap.training.run_files.run_folder import RunFolder
     from hotlap.training.trainer import Trainer
 
-CASUAL_EPISODES = 20
 
 
 def print_results(folder: "RunFolder") -> None:
