@@ -68,11 +68,17 @@ def casual() -> Evaluation:
     return evaluate(CasualDriver(), "track-01", episodes=4, seed=5)
 
 
+def test_the_times_of_all_laps_standing_and_flying_are_there(casual):
+    assert len(casual.lap_times_s) == casual.laps == 8
+    assert casual.best_lap_time_sec in casual.lap_times_s
+    assert max(casual.lap_times_s) >= casual.standing_lap_time_sec
+
+
 def test_all_figures_can_be_written_as_json():
     result = evaluate(Statue(), "track-01", episodes=2)
     written = json.loads(json.dumps(result.as_dict()))
     assert [name for name in written if name in FIGURES] == FIGURES
-    assert list(written) == [field.name for field in fields(Evaluation)]
+    assert list(written) == [field.name for field in fields(Evaluation) if field.name != "lap_times_s"]
     assert {key: written[key] for key in ("driver", "track", "start", "seed")} == {
         "driver": "statue", "track": "track-01", "start": "line", "seed": 0
     }  # fmt: skip

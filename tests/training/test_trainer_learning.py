@@ -1,4 +1,4 @@
-"""The racer's default recipe for minutes: what a user watches shows that the car learns, and agrees with the results."""
+"""The default recipe for minutes: what a user watches shows that the car learns, and agrees with the results."""
 
 import numpy as np
 import pytest

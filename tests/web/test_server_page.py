@@ -124,6 +124,7 @@ def test_a_training_appears_live_its_curve_grows_and_the_slider_changes_the_driv
     page.wait("hotlap.app.views.learn.run.curves?.return?.step.length > 1", 200)
     points = page.evaluate("hotlap.app.views.learn.run.curves.return.step.length")
     page.wait(f"hotlap.app.views.learn.run.curves.return.step.length > {points}", 120)
+    page.wait("document.querySelector('#run-laps').textContent.startsWith('Newest: completed ')", 120)
     page.wait("hotlap.app.views.learn.run.checkpoints.length > 2 && hotlap.app.stage.swarm", 120)
     assert page.evaluate("hotlap.app.stage.swarm.numCars") == 256
     before = page.evaluate("hotlap.app.views.learn.shownStep")

@@ -62,8 +62,8 @@ _LAP_TIME = Panel(
     "lap time (s)",
     2.9,
     (
-        Series("racer/mean_lap_time_sec", "training, mean", DIM),
-        Series("racer/best_lap_time_sec", "training, best", DRIVER),
+        Series("racer/mean_lap_time_sec", "all laps, mean", DIM),
+        Series("racer/best_lap_time_sec", "all laps, best", DRIVER),
         Series("eval/median_lap_time_sec", "evaluation, median clean flying lap", EVALUATED, has_dots=True),
     ),
     ("eval/median_lap_time_sec", "racer/mean_lap_time_sec"),
@@ -73,7 +73,7 @@ _COMPLETION = Panel(
     "share (%)",
     1.5,
     (
-        Series("racer/completion_rate", "training, episodes with a lap", DIM),
+        Series("racer/completion_rate", "episodes with a lap", DIM),
         Series("eval/completion_rate", "evaluation, completed", EVALUATED, has_dots=True),
         Series("eval/clean_lap_rate", "evaluation, clean laps", GAIN, has_dots=True),
     ),
@@ -125,7 +125,8 @@ def draw_lap_times(groups: Sequence[RunGroup], baselines: Baselines) -> Picture 
     if _COMPLETION.label in chart.panels:
         chart.panels[_COMPLETION.label].set_ylim(-4.0, 104.0)
     caption = (
-        "Laps of training (with exploration) and of evaluations (without). No point means that no lap was finished."
+        "All laps are those of training (with exploration) or, where its episodes are too short for a lap, of "
+        "evaluations (without). No point means that no lap was finished."
     )
     return Picture("laps.png", "Laps", caption, to_png(chart.figure), is_chart=True)
 
