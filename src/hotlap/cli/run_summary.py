@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from hotlap.training.trainer import Trainer
 
 
-
 def print_results(folder: "RunFolder") -> None:
     """Print the results document as one JSON object."""
     from hotlap.training.results import ExperimentResults
