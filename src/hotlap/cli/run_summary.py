@@ -23,10 +23,8 @@ def print_results(folder: "RunFolder") -> None:
 def print_summary(trainer: "Trainer", results: "ExperimentResults") -> None:
     """Print what the run took, and the figures of its models."""
     metadata, metrics = results.metadata, results.metrics
-    print(
-        f"{metadata.experiment_id}: {counted(metadata.total_timesteps, 'step')} in {metrics.training_time_seconds:.0f} s,"
-        f" {counted(metrics.total_episodes, 'episode')}"
-    )
+    steps, episodes = counted(metadata.total_timesteps, "step"), counted(metrics.total_episodes, "episode")
+    print(f"{metadata.experiment_id}: {steps} in {metrics.training_time_seconds:.0f} s, {episodes}")
     if results.evaluation is not None:
         print_laps(trainer, results.evaluation)
         print(f"  model: {trainer.folder.chosen}")
