@@ -28,12 +28,15 @@ def bootstrap(tmp_path, monkeypatch):
     module.VENV = tmp_path / ".venv"
     module.STAMP = module.VENV / "bootstrap-stamp.json"
     module.CONSTRAINTS = tmp_path / "constraints.txt"
+    module.TOOL_HASHES, module.BUILD_HASHES = tmp_path / "build-tools.txt", tmp_path / "box2d-build.txt"
+    module.TORCH_HASHES = tmp_path / "hashes" / "torch.json"
     module.INPUTS = tuple(tmp_path / name for name in INPUTS)
     module.ask_python = lambda code: HERE
     module.has_nvidia_driver = lambda: False
     module.is_reachable = lambda url: False
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.delenv("HOTLAP_TORCH", raising=False)
+    for name in ("HOTLAP_TORCH", "HOTLAP_HASHES", "HOTLAP_PINS"):
+        monkeypatch.delenv(name, raising=False)
     return module
 
 
@@ -85,7 +88,8 @@ def test_an_old_python_can_parse_the_file_and_its_versions_are_those_of_the_proj
 
 def test_the_first_call_installs_torch_before_the_project_and_the_second_nothing(bootstrap, pip, commands):
     assert bootstrap.main(["test", "-k", "laps"]) == 0
-    assert [call.split()[-1] for call in pip[:3]] == ["venv", "torch==2.13.0", ".[dev]"]
+    assert [call.split()[-1] for call in pip[:3]] == ["venv", "torch==2.13.0", str(bootstrap.TOOL_HASHES)]
+    assert pip[3].endswith("-e .[dev]")
     pip.clear()
     assert bootstrap.main(["test"]) == 0
     assert pip == []
@@ -181,15 +185,27 @@ def test_an_installed_torch_of_the_pinned_version_is_kept(bootstrap, pip):
     assert not any("torch==" in call for call in pip)
 
 
-def test_pins_that_are_not_available_are_dropped_but_nothing_at_all_is_an_error(bootstrap, pip, capsys):
-    pip.failing = ("torch==", "constraints.txt -e .[dev]")
+def test_pins_are_dropped_only_where_that_is_asked_for(bootstrap, pip, capsys, monkeypatch):
+    pip.failing = ("torch==",)
+    assert bootstrap.main(["setup"]) == 2
+    assert "set HOTLAP_PINS=off" in capsys.readouterr().err.splitlines()[-1]
+    pip.failing = ("torch==", "constraints.txt")
+    monkeypatch.setenv("HOTLAP_PINS", "off")
     assert bootstrap.main(["setup"]) == 0
     assert pip[-1] == "-e .[dev]"
     err = capsys.readouterr().err
     assert "torch==2.13.0 was not installed" in err
     assert "without the pins of constraints.txt" in err
     bootstrap.STAMP.unlink()
-    pip.failing = ("",)
+    monkeypatch.delenv("HOTLAP_PINS")
+    pip.failing = ("constraints.txt",)
+    pip.clear()
+    assert bootstrap.main(["setup"]) == 2
+    assert "set HOTLAP_PINS=off" in capsys.readouterr().err.splitlines()[-1]
+    assert "-e .[dev]" not in pip  # no silent fallback
+    assert not bootstrap.STAMP.exists()
+    monkeypatch.setenv("HOTLAP_PINS", "off")
+    pip.failing = ("torch==", ".[dev]")
     assert bootstrap.main(["test"]) == 2
     assert "If offline, go online and run this again." in capsys.readouterr().err.splitlines()[-1]
     assert not bootstrap.STAMP.exists()
@@ -197,10 +213,10 @@ def test_pins_that_are_not_available_are_dropped_but_nothing_at_all_is_an_error(
 
 def test_box2d_is_built_if_it_has_no_wheel_may_fail_and_is_retried_by_setup(bootstrap, pip, capsys, commands):
     bootstrap.ask_python = lambda code: None if "Box2D" in code else HERE
-    pip.failing = ("box2d",)
+    pip.failing = ("gymnasium[box2d]", "box2d-build.txt")
     assert bootstrap.main(["test"]) == 0
-    assert "swig setuptools wheel" in pip[-2]
-    assert "--no-build-isolation box2d-py" in pip[-1]
+    assert pip[-2] == f"--require-hashes --no-deps --no-build-isolation -r {bootstrap.BUILD_HASHES}"
+    assert "pygame-ce" in pip[-1]
     assert "LunarLander tests use EnvPool or are skipped" in capsys.readouterr().err
     pip.clear()
     bootstrap.main(["test"])
@@ -210,7 +226,7 @@ def test_box2d_is_built_if_it_has_no_wheel_may_fail_and_is_retried_by_setup(boot
 
 
 def test_peers_are_installed_once_and_may_fail(bootstrap, pip, capsys, commands):
-    pip.failing = ("peers",)
+    pip.failing = (".[peers]",)
     assert bootstrap.main(["bench"]) == 0
     assert "the benchmark lists the missing ones" in capsys.readouterr().err
     assert pip.pop().endswith("-e .[peers]")
@@ -276,7 +292,7 @@ def test_hashed_packages_are_installed_first_and_a_mismatch_ends_the_set_up(boot
     hashed = pip.index(f"--require-hashes --no-deps -r {path}")
     assert pip[hashed + 1].endswith("-e .[dev]")
     path.write_text("numpy==1.0 --hash=sha256:01\n", encoding="utf-8")
-    pip.failing = ("--require-hashes",)
+    pip.failing = (f"-r {path}",)
     pip.clear()
     assert bootstrap.main(["setup"]) == 2
     assert "set HOTLAP_HASHES=off" in capsys.readouterr().err.splitlines()[-1]
@@ -285,13 +301,101 @@ def test_hashed_packages_are_installed_first_and_a_mismatch_ends_the_set_up(boot
     assert bootstrap.main(["setup"]) == 0
 
 
-def test_a_platform_without_hashes_is_told_so_in_one_line(bootstrap, pip, capsys):
+def write_torch_hashes(bootstrap, **builds):
+    path = bootstrap.ROOT / "hashes" / "torch.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"pin": "torch==2.13.0", "hashes": {bootstrap.hash_file().stem: builds}}))
+
+
+@pytest.mark.parametrize(("build", "is_cpu"), [("cpu", True), ("default", False)])
+def test_torch_is_checked_against_the_hashes_of_its_builds(bootstrap, pip, build, is_cpu, capsys):
+    bootstrap.is_reachable = lambda url: is_cpu
+    write_torch_hashes(bootstrap, **{build: "a" * 64}, other="b" * 64)
+    lines = []
+    install = bootstrap.pip_install
+
+    def keep(*arguments):
+        if arguments[-1].endswith("torch.txt"):
+            lines.append(Path(arguments[-1]).read_text(encoding="utf-8"))
+        return install(*arguments)
+
+    bootstrap.pip_install = keep
     assert bootstrap.main(["setup"]) == 0
-    assert capsys.readouterr().err.count("not checked against hashes") == 1
+    assert lines == [f"torch==2.13.0 --hash=sha256:{'a' * 64} --hash=sha256:{'b' * 64}\n"]
+    assert ("--index-url https://download.pytorch.org/whl/cpu" in pip[1]) == is_cpu
+    assert "no known hash" not in capsys.readouterr().err
+
+
+def test_a_torch_with_another_hash_ends_the_set_up(bootstrap, pip, capsys):
+    write_torch_hashes(bootstrap, default="a" * 64)
+    pip.failing = ("--require-hashes",)
+    assert bootstrap.main(["setup"]) == 2
+    assert "HOTLAP_HASHES=off" in capsys.readouterr().err.splitlines()[-1]
+    assert not any(".[dev]" in call for call in pip)
+
+
+def test_a_build_of_torch_without_a_known_hash_is_told_in_one_line(bootstrap, pip, capsys, monkeypatch):
+    write_torch_hashes(bootstrap, cpu="a" * 64)
+    assert bootstrap.main(["setup"]) == 0
+    assert capsys.readouterr().err.count("no known hash") == 1
+    assert pip[1].endswith("torch==2.13.0")
+    write_torch_hashes(bootstrap, default="a" * 64)
+    monkeypatch.setenv("HOTLAP_HASHES", "off")
+    bootstrap.STAMP.unlink()
+    pip.clear()
+    assert bootstrap.main(["setup"]) == 0
     assert not any("--require-hashes" in call for call in pip)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "hashes").glob("*.txt")), ids=lambda path: path.stem)
+def test_the_tools_of_builds_are_checked_and_no_build_fetches_others(bootstrap, pip):
+    assert bootstrap.main(["setup"]) == 0
+    [tools] = [call for call in pip if f"-r {bootstrap.TOOL_HASHES}" in call]
+    assert tools.startswith("--require-hashes --no-deps")
+    [project] = [call for call in pip if call.endswith("-e .[dev]")]
+    assert pip.index(tools) < pip.index(project)
+    assert "--no-build-isolation" in project
+
+
+def test_tools_of_builds_with_other_hashes_end_the_set_up(bootstrap, pip, capsys, monkeypatch):
+    pip.failing = (f"-r {bootstrap.TOOL_HASHES}",)
+    assert bootstrap.main(["setup"]) == 2
+    assert "set HOTLAP_HASHES=off" in capsys.readouterr().err.splitlines()[-1]
+    assert not any(".[dev]" in call for call in pip)
+    monkeypatch.setenv("HOTLAP_HASHES", "off")
+    assert bootstrap.main(["setup"]) == 0
+    assert any(call.endswith("setuptools swig wheel") for call in pip)
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"), [("build-tools", ["setuptools", "swig", "wheel"]), ("box2d-build", ["box2d-py"])]
+)
+def test_the_hashes_of_builds_are_of_the_pinned_versions(name, packages):
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE))
+    lines = (ROOT / "hashes" / f"{name}.txt").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line.split("==")[0] for line in lines] == packages
+    for line in lines:
+        package, version = re.fullmatch(r"([\w.-]+)==(\S+)(?: --hash=sha256:[0-9a-f]{64})+", line).groups()
+        assert pins[package] == version
+
+
+def test_the_hashes_of_torch_are_of_the_pinned_version_for_every_platform(bootstrap):
+    found = json.loads((ROOT / "hashes" / "torch.json").read_text(encoding="utf-8"))
+    assert f"\n{found['pin']}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    platforms = ("linux-x86_64", "linux-aarch64", "darwin-arm64", "win32-amd64")
+    assert set(found["hashes"]) == {f"{one}-cpython3{minor}" for one in platforms for minor in range(10, 14)}
+    for builds in found["hashes"].values():
+        assert "default" in builds
+        assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in builds.values())
+
+
+def test_a_platform_without_hashes_is_told_so_in_one_line(bootstrap, pip, capsys):
+    assert bootstrap.main(["setup"]) == 0
+    assert capsys.readouterr().err.count("not checked against hashes") == 1
+    assert not any(f"-r {bootstrap.hash_file()}" in call for call in pip)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "hashes").glob("*-cpython*.txt")), ids=lambda path: path.stem)
 def test_every_hash_is_of_a_pinned_version(path):
     """After a pin changes, `tools/make_hashes.py` must write the hashes again."""
     text = (ROOT / "constraints.txt").read_text(encoding="utf-8")

@@ -16,7 +16,8 @@ usage: python tools/bootstrap.py VERB [args]
 Arguments after the verb go to its last command, e.g. `python tools/bootstrap.py test tests/sim -x`.
 HOTLAP_TORCH=cpu installs torch from PyTorch's CPU index, HOTLAP_TORCH=default installs pip's default build. If unset,
 the CPU index is used on Linux without an NVIDIA driver. To change an installed torch, run clean first.
-HOTLAP_HASHES=off installs packages without checking their hashes.
+HOTLAP_HASHES=off installs packages without checking their hashes. HOTLAP_PINS=off tries the versions that
+pyproject.toml allows where the pinned ones cannot be installed, which is untested.
 """
 
 # Standard library only. Old interpreters must be able to parse this file to print a clear message instead of a
@@ -31,6 +32,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from pathlib import Path
 
@@ -42,6 +44,10 @@ VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP = VENV / "bootstrap-stamp.json"
 CONSTRAINTS = ROOT / "constraints.txt"
+# Hashes of what builds need (setuptools, swig, wheel), of what is built (Box2D), and of torch's builds.
+TOOL_HASHES = ROOT / "hashes" / "build-tools.txt"
+BUILD_HASHES = ROOT / "hashes" / "box2d-build.txt"
+TORCH_HASHES = ROOT / "hashes" / "torch.json"
 # These files decide what is installed: pip runs again when one of them changes.
 INPUTS = (ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__).resolve())
 
@@ -51,6 +57,8 @@ PROBE_TIMEOUT_S = 5.0
 
 CACHES = ("build", "dist", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "src/hotlap.egg-info")
 CANNOT_RUN = 2
+HASHES_ADVICE = "Go online, or, if you trust your package index although it has other files, set HOTLAP_HASHES=off."
+PINS_ADVICE = "Go online and run this again, or set HOTLAP_PINS=off for versions that are untested."
 INTERRUPTED = 130
 
 # Several processes run the tests, one for each core; `-n 0` after the verb keeps them in one.
@@ -100,7 +108,8 @@ def python_name() -> str:
 def expected_stamp() -> "dict[str, object]":
     """The stamp of an environment that is up to date, without the optional packages."""
     digest = hashlib.sha256()
-    for path in (*INPUTS, *([hash_file()] if hash_file().exists() else [])):
+    known = (hash_file(), TOOL_HASHES, BUILD_HASHES, TORCH_HASHES)
+    for path in (*INPUTS, *(path for path in known if path.exists())):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return {"digest": digest.hexdigest(), "python": python_name(), "root": str(ROOT)}
 
@@ -213,10 +222,49 @@ def install_torch() -> None:
     say(f"installing {pin}, {'the CPU build' if index else 'the default build of pip'} ({reason})")
     # The CPU index lacks the pinned versions of torch's dependencies: they come with the project.
     source = ("--no-deps", "--index-url", index) if index else ("-c", str(CONSTRAINTS))
-    if not pip_install(*source, pin):
+    hashes = torch_hashes(pin, "cpu" if index else "default")
+    if hashes and checks_hashes():
+        if not install_checked_torch(pin, hashes, index):
+            raise SetupError(
+                f"pip could not install {pin} with a hash of {TORCH_HASHES.name}; its reason is above. {HASHES_ADVICE}"
+            )
+    elif not pip_install(*source, pin):
         if os.environ.get("HOTLAP_TORCH") == "cpu":
             raise SetupError(f"HOTLAP_TORCH=cpu: pip could not install {pin} from {index}; its reason is above.")
+        if not may_drop_pins():
+            raise SetupError(f"pip could not install {pin}; its reason is above. {PINS_ADVICE}")
         say(f"{pin} was not installed: hotlap's installation will choose a torch that pyproject.toml allows")
+
+
+def torch_hashes(pin: str, build: str) -> "list[str]":
+    """The hashes of torch's builds for this platform and Python, if that of `build` is among them; else says so."""
+    try:
+        known = json.loads(TORCH_HASHES.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    builds = known.get("hashes", {}).get(hash_file().stem, {}) if known.get("pin") == pin else {}
+    if build not in builds and checks_hashes():
+        say(f"{pin}: its {build} build for {hash_file().stem} has no known hash, so it is not checked")
+    return sorted(builds.values()) if build in builds else []
+
+
+def install_checked_torch(pin: str, hashes: "list[str]", index: "str | None") -> bool:
+    """Install torch alone, if it has one of these SHA-256 hashes; False if not."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "torch.txt"
+        path.write_text(" ".join([pin, *("--hash=sha256:" + value for value in hashes)]) + "\n", encoding="utf-8")
+        source = ("--index-url", index) if index else ()
+        return pip_install("--require-hashes", "--no-deps", *source, "-r", str(path))
+
+
+def checks_hashes() -> bool:
+    """Whether packages are checked against their hashes."""
+    return os.environ.get("HOTLAP_HASHES") != "off"
+
+
+def may_drop_pins() -> bool:
+    """Whether the user asks for other versions where the pinned ones cannot be installed."""
+    return os.environ.get("HOTLAP_PINS") == "off"
 
 
 def hash_file() -> Path:
@@ -231,26 +279,36 @@ def install_hashed() -> None:
     torch is not among them: its build depends on the machine (`install_torch`).
     """
     path = hash_file()
-    if os.environ.get("HOTLAP_HASHES") == "off" or not path.exists():
+    if not checks_hashes() or not path.exists():
         say(f"packages are pinned, but not checked against hashes ({path.name}: not available or switched off)")
         return
     say(f"installing the packages of {path.name}, each checked against its hash")
     if not pip_install("--require-hashes", "--no-deps", "-r", str(path)):
-        raise SetupError(
-            f"pip could not install {path.name}; its reason is above. Go online, or, if you trust your package index "
-            "although it has other files, set HOTLAP_HASHES=off."
-        )
+        raise SetupError(f"pip could not install {path.name}; its reason is above. {HASHES_ADVICE}")
 
 
 def install_project() -> None:
     """Install Hotlap, editable, with everything the tests use."""
+    install_build_tools()
     install_hashed()
     say("installing hotlap and its dependencies")
-    if pip_install("-c", str(CONSTRAINTS), "-e", ".[dev]"):
+    # Without isolation: a build in an environment of its own would fetch the newest setuptools, unchecked.
+    if pip_install("-c", str(CONSTRAINTS), "--no-build-isolation", "-e", ".[dev]"):
         return
+    if not may_drop_pins():
+        raise SetupError(f"pip could not install hotlap with its pinned versions; its reason is above. {PINS_ADVICE}")
     say(f"that failed: trying the bounds of pyproject.toml without the pins of {CONSTRAINTS.name}, which is untested")
     if not pip_install("-e", ".[dev]"):
         raise SetupError("pip could not install hotlap; its reason is above. If offline, go online and run this again.")
+
+
+def install_build_tools() -> None:
+    """Install what builds need: setuptools and wheel for Hotlap itself, swig for Box2D."""
+    if not checks_hashes():
+        if not pip_install("-c", str(CONSTRAINTS), "setuptools", "swig", "wheel") and not may_drop_pins():
+            raise SetupError(f"pip could not install setuptools, swig and wheel; its reason is above. {PINS_ADVICE}")
+    elif not pip_install("--require-hashes", "--no-deps", "-r", str(TOOL_HASHES)):
+        raise SetupError(f"pip could not install {TOOL_HASHES.name}; its reason is above. {HASHES_ADVICE}")
 
 
 def install_box2d() -> bool:
@@ -261,9 +319,12 @@ def install_box2d() -> bool:
     pins = ("-c", str(CONSTRAINTS))
     if not pip_install(*pins, "--only-binary=box2d,box2d-py", "gymnasium[box2d]"):
         say("no Box2D wheel for this machine: building it, which takes a minute and needs a C++ compiler")
-        pip_install(*pins, "swig", "setuptools", "wheel")
-        # Without isolation, so that the build finds the swig just installed.
-        pip_install(*pins, "--no-build-isolation", "box2d-py", "pygame-ce")
+        # Without isolation, so that the build finds the swig of `install_build_tools`.
+        if checks_hashes():
+            pip_install("--require-hashes", "--no-deps", "--no-build-isolation", "-r", str(BUILD_HASHES))
+        else:
+            pip_install(*pins, "--no-build-isolation", "box2d-py")
+        pip_install(*pins, "pygame-ce")
     if ask_python("import Box2D") is not None:
         return True
     say("Box2D is not available here: LunarLander tests use EnvPool or are skipped")

@@ -24,7 +24,7 @@ def test_figures(hotlap, home):
 
 def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotlap, monkeypatch):
     def missing(name):
-        if name in {"casadi", "matplotlib", "Box2D", "box2d-py"}:
+        if name in {"casadi", "matplotlib", "Box2D", "box2d-py", "numba-cuda", "optuna", "ray"}:
             raise PackageNotFoundError(name)
         return version(name)
 
@@ -32,6 +32,8 @@ def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotl
     lines = {line.split()[0]: line for line in hotlap("doctor").out.splitlines()}
     assert "needed for solving the optimal lap of a track. Get it: pip install casadi" in lines["casadi"]
     assert "missing" in lines["Box2D"]
+    for name, extra in (("numba-cuda", "gpu"), ("optuna", "scale"), ("ray", "scale")):
+        assert f"Get it: pip install 'hotlap[{extra}]'" in lines[name]
     assert "MISSING" in lines["matplotlib"]
     assert lines["numpy"].endswith(version("numpy"))
     packages = hotlap("doctor", "--json").figures["packages"]
@@ -40,8 +42,9 @@ def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotl
 
 def test_it_recommends_nothing_that_hotlap_does_not_use():
     source = "".join(path.read_text(encoding="utf-8") for path in Path(package.__file__).parent.rglob("*.py"))
+    modules = {"numba-cuda": r"numba\.cuda"}
     for name in set(doctor_module._OPTIONAL) - {"Box2D"}:
-        assert re.search(rf"^\s*(?:import|from) {name}\b", source, re.MULTILINE), name
+        assert re.search(rf"^\s*(?:import|from) {modules.get(name, name)}\b", source, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(("line", "cuda"), [("cuda: Optional[str] = '12.6'", "12.6"), ("cuda = None", None)])

@@ -1,6 +1,7 @@
 """The page's server as a process: who is served, what is refused, and how it starts and stops."""
 
 import json
+import math
 import signal
 import socket
 import time
@@ -191,3 +192,17 @@ def test_a_connection_that_sends_no_request_is_closed_after_a_while(play_server)
         except OSError:  # closed by the server
             pass
     assert time.monotonic() - began_s < 60.0
+
+
+def test_a_warning_is_shown_once_on_the_terminal(compiled, tmp_path):
+    # A hairpin whose inside has no room for the road, checked again and again while it is drawn.
+    radii = [60.0] * 20 + [6.0] * 3 + [60.0] * 20
+    angles = [2.0 * math.pi * number / len(radii) for number in range(len(radii))]
+    points = [[radius * math.cos(angle), radius * math.sin(angle)] for radius, angle in zip(radii, angles, strict=True)]
+    with PlayProcess(tmp_path) as server:
+        for _ in range(3):
+            for width_m in (12.0, 20.0, 30.0):
+                assert server.post("/api/drawings/check", {"points": points, "width_m": width_m}).status == 200
+        lines = server.log.splitlines()
+    assert len(lines) > 1, "no warning was logged at all"
+    assert len(lines) == len(set(lines))

@@ -9,6 +9,27 @@ import typer
 
 from hotlap.errors import PageError
 
+MAX_REMEMBERED = 1_000  # warnings
+
+
+class _OnceFilter(logging.Filter):
+    """Lets a warning through once: a drawing is checked again and again while somebody draws it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to show a record; errors and what --verbose asks for are always shown."""
+        if record.levelno != logging.WARNING:
+            return True
+        text = record.getMessage()
+        if text in self._shown:
+            return False
+        if len(self._shown) < MAX_REMEMBERED:
+            self._shown.add(text)
+        return True
+
 
 def play(
     host: Annotated[
@@ -35,9 +56,10 @@ def play(
             raise
         raise PageError(f"the page needs {library}. Install it: pip install 'hotlap[play]'.") from None
 
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING, format="[play] %(message)s"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_OnceFilter())
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(handlers=[handler], level=level, format="[play] %(message)s")
     settings = PlaySettings(host or DEFAULT_HOST, DEFAULT_PORT if port is None else port, default_token())
 
     def say(url: str, own_port: int) -> None:
