@@ -69,6 +69,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that tests recorded with `record_property("figure", TEXT)`, from every process of the run."""
+    reports = (report for group in terminalreporter.stats.values() for report in group)
+    for report in reports:
+        for name, text in getattr(report, "user_properties", ()) if getattr(report, "when", "") == "call" else ():
+            if name == "figure":
+                terminalreporter.write_line(text)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their fixtures, and select by --slow and --bench: the fast tests if neither is given."""
     asked = {name for name in OPTIONAL if config.getoption(name)}

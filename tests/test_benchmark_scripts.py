@@ -261,3 +261,14 @@ def test_table_of_circuits_from_files(tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "untouched").exists()
     assert script.main([str(tmp_path / "missing.csv")]) == 2
     assert "real_circuits: " in capsys.readouterr().err
+
+
+def test_training_over_the_bridge_is_measured_with_and_without_it(compiled, capsys):
+    small = ["--cars", "4", "--rollouts", "1", "--library-rollouts", "1", "--library-steps", "64"]
+    assert load("bridge_training").main(small) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["recipe_figures"]) == ["bridge", "local"]
+    assert list(found["library_figures"]) == ["bridge", "local", "idle"]
+    for name in ("recipe_figures", "library_figures"):
+        for figures in found[name].values():
+            assert min(figures["decisions_per_sec"], figures["cpu_ms_per_decision"]) > 0.0

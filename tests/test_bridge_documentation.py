@@ -8,7 +8,10 @@ import pytest
 
 from bridge.json_clients import JsonClient
 from hotlap.bridge.binary import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
+from hotlap.bridge.protocol import MAX_ENVS, MAX_STEP_TICKS
+from hotlap.bridge.remote_fleet import MAX_REMOTE_CARS
 from hotlap.bridge.server import BridgeSettings
+from hotlap.envs.fleet import MAX_REPEAT
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "bridge.md").read_text(encoding="utf-8")
 
@@ -32,19 +35,25 @@ def test_the_requests_are_answered(bridge_server):
     assert answered == [f"{request['type']}_result" for request in requests]
 
 
-@pytest.mark.parametrize("kind", ["reset", "step", "close", "hello"])
+@pytest.mark.parametrize("kind", ["reset", "step", "close", "hello", "get_state", "set_state"])
 def test_the_table_of_messages_matches_the_bridge(bridge_server, kind):
     [(asked, answered)] = re.findall(rf'^\| `(\{{"type":"{kind}".*)` \| `(\{{.*\}})` \|$', TEXT, re.MULTILINE)
     assert f'"type":"{kind}_result"' in answered
     with JsonClient(bridge_server.url) as client:
         client(type="reset")
         request = {"type": kind, **({"action": [0, 0, 0]} if "action" in asked else {})}
+        if kind == "set_state":
+            request["state"] = client(type="get_state")["state"]
         assert list(client(**request)) == re.findall(r'[{,]"(\w+)"', answered)
 
 
-def test_the_binary_columns_and_the_idle_limits_are_those_of_the_bridge():
+def test_the_binary_columns_and_the_limits_are_those_of_the_bridge():
     for columns in (FLOAT_COLUMNS, INT_COLUMNS, BOOL_COLUMNS):
         assert ", ".join(columns) in TEXT
+
+    assert f"(1 to {MAX_REPEAT})" in TEXT
+    assert f"at most {MAX_STEP_TICKS:,}" in TEXT
+    assert f"More than {MAX_ENVS:,} cars, up to {MAX_REMOTE_CARS:,}" in TEXT
 
     settings = BridgeSettings()
     assert f"pinged every {settings.ping_after_s:g} s" in TEXT

@@ -24,7 +24,7 @@ from hotlap.training.trainer import Outcome, Trainer
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])
 
 ALGORITHMS = ("ppo", "sac", "a2c")
-RACER, LUNAR = "hotlap/Racer-v0", "LunarLander-v3"
+RACER, REMOTE_RACER, LUNAR = "hotlap/Racer-v0", "hotlap/RemoteRacer-v0", "LunarLander-v3"
 
 SMALL: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 32, "batch_size": 32, "n_epochs": 2},
@@ -47,7 +47,7 @@ def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: i
         "checkpoint": {"interval": 40},
         "evaluation": {"interval": 0, "final_episodes": 1},
     }
-    if env == RACER:
+    if env in (RACER, REMOTE_RACER):
         data["racer"] = {"config": {"episode": {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": "random"}}}
     if env == LUNAR and algo == "sac":
         data["env_args"] = {"continuous": True}

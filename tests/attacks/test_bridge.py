@@ -4,6 +4,7 @@ import json
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,7 @@ from bridge.json_clients import FULL_THROTTLE, JsonClient, JsonSession
 from bridge_process import BridgeProcess
 from hotlap.bridge.access import AccessRules
 from hotlap.bridge.client import BridgeClient
-from hotlap.errors import BridgeConnectionError, BridgeError, ConfigError
+from hotlap.errors import BridgeConnectionError, BridgeError, ConfigError, UnknownTrackError
 from hotlap.tracks.registry import list_tracks
 
 MEBIBYTE = 1 << 20
@@ -79,6 +80,12 @@ def test_a_token_in_the_url_is_not_shown_in_an_error():
             BridgeClient(f"ws://user:{TOKEN}@{place}/path?token={TOKEN}#{TOKEN}")
         assert TOKEN not in str(caught.value)
         assert f"ws://{place}/path: " in str(caught.value)
+
+
+def test_a_token_in_the_url_is_not_shown_when_the_bridge_does_not_fit(bridge_server):
+    with pytest.raises(UnknownTrackError, match="'nowhere' is not known to the bridge at ws://127") as caught:
+        hotlap.RemoteRacerEnv(f"{bridge_server.url}/?token={TOKEN}", track_id="nowhere")
+    assert TOKEN not in str(caught.value)
 
 
 @pytest.mark.parametrize("token", ["two words", "a\r\nX-Injected: 1", "a\nb", "t\u00f6ken", "\x1b[2J", "a\x00b"])
@@ -149,6 +156,24 @@ def test_a_hostile_origin_path_or_header_writes_no_line_of_its_own(bridge_server
     assert TOKEN.encode() not in log
 
 
+# --- origins and hosts that two parsers read differently ---
+
+
+@pytest.mark.parametrize("origin", ["http://evil@127.0.0.1:{port}", "http://evil.com\\@127.0.0.1:{port}"])
+def test_an_origin_with_a_user_or_a_backslash_is_refused(bridge_server, origin):
+    with pytest.raises(websocket.WebSocketBadStatusException) as caught:
+        JsonClient(bridge_server.url, origin=origin.format(port=bridge_server.port))
+    assert caught.value.status_code == 403
+    JsonClient(bridge_server.url, origin=f"http://127.0.0.1:{bridge_server.port}").socket.close()
+
+
+@pytest.mark.parametrize("user", ["evil@", "evil.com\\@", "evil:secret@", "@"])
+def test_a_page_is_not_served_for_a_host_with_a_user(user):
+    rules = AccessRules("127.0.0.1", 9876, None)
+    assert rules.check_page("/", [], {"Host": "127.0.0.1:9876"}) is None
+    assert rules.check_page("/", [], {"Host": f"{user}127.0.0.1:9876"}) is not None
+
+
 # --- requests that cost too much ---
 
 
@@ -170,6 +195,35 @@ def test_no_more_tracks_are_built_than_there_are_cars():
     fleet = ask.session._simulation.fleet
     assert [track.track_id for track in fleet.tracks] == every[:2]
     assert "is not known" in ask(type="reset", trackId=[*every, "nowhere"], numEnvs=2)["message"]
+
+
+def test_a_client_that_asks_for_a_hundred_tracks_does_not_keep_another_waiting(compiled, tmp_path):
+    tracks = [entry.track_id for entry in list_tracks()][:100]
+    waits_s, is_done = [], threading.Event()
+    with (
+        BridgeProcess(tmp_path / "log") as server,  # a new one, which has built no track yet
+        JsonClient(server.url) as good,
+        JsonClient(server.url, timeout=50.0) as greedy,
+    ):
+
+        def ask_for_all() -> None:
+            reply = greedy(type="reset", trackId=tracks, numEnvs=1024, observation="road")
+            assert np.shape(reply["observation"]) == (1024, 58)
+            assert greedy(type="step", action=[FULL_THROTTLE] * 1024)["type"] == "step_result"
+            is_done.set()
+
+        good(type="reset")
+        thread = threading.Thread(target=ask_for_all)
+        thread.start()
+        while not is_done.is_set() and thread.is_alive():
+            began_s = time.perf_counter()
+            assert good(type="step", action=FULL_THROTTLE)["type"] == "step_result"
+            waits_s.append(time.perf_counter() - began_s)
+        thread.join(50.0)
+    assert is_done.is_set()
+    print(f"\n{len(waits_s)} steps while 100 tracks were built, the longest took {max(waits_s):.3f} s")
+    assert len(waits_s) > 50
+    assert max(waits_s) < 1.0
 
 
 def reset_with_varying_tracks(client: JsonClient, num_resets: int, tracks: list[str], rng: np.random.Generator) -> None:

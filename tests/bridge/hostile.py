@@ -15,6 +15,9 @@ VALID = [
     {"type": "reset", "numEnvs": 3},
     {"type": "step", "action": [0.1, 1.0, 0.0]},
     {"type": "step", "action": [[0.1, 1.0, 0.0]] * 3},
+    {"type": "get_state"},
+    {"type": "set_state", "state": {"lap": [1]}, "first": 1},
+    {"type": "reset", "numEnvs": 3, "actionRepeat": 4, "observation": "road"},
     {"type": "close"},
 ]
 UNKNOWN_TYPES = ["", "jump", "RESET", "__init__", "step ", "x" * 5000, "\u0000"]
@@ -94,6 +97,22 @@ def _number(rng: np.random.Generator) -> Frame:
 
 def _wrong_type(rng: np.random.Generator) -> Frame:
     message = dict(_pick(rng, VALID))
-    field = _pick(rng, ["type", "action", "trackId", "config", "seed", "numEnvs", "start", "binary"])
+    field = _pick(
+        rng,
+        [
+            "type",
+            "action",
+            "trackId",
+            "config",
+            "seed",
+            "numEnvs",
+            "start",
+            "binary",
+            "observation",
+            "actionRepeat",
+            "state",
+            "first",
+        ],
+    )
     message[field] = _pick(rng, ODD_VALUES)
     return _text(message)

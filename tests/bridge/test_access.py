@@ -48,7 +48,13 @@ def test_own_pages_and_clients_without_an_origin_are_accepted():
 
 FOREIGN = """http://example.org http://example.org:9876 http://127.0.0.1 http://127.0.0.1:80 http://localhost:3000 null
     file:// 127.0.0.1:9876 http://127.0.0.1:9876@example.org http://127.0.0.1.example.org:9876 http://[bad:9876
-    http://127.0.0.1:port ftp://127.0.0.1:9876"""
+    http://127.0.0.1:port ftp://127.0.0.1:9876 http://evil@127.0.0.1:9876 http://user:evil@127.0.0.1:9876
+    http://@127.0.0.1:9876 http://evil.com\\@127.0.0.1:9876 http://evil.com\\127.0.0.1:9876 http://evil.com/@127.0.0.1:9876
+    http://127.0.0.1:9876/path http://127.0.0.1:9876?query http://127.0.0.1:9876# http://127.0.0.1:9876/
+    http:127.0.0.1:9876 http:/127.0.0.1:9876 http:///127.0.0.1:9876 http://127.0.0.1:09876 http://127.0.0.1:+9876
+    http://127.0.0.1:9_876 http://127.0.0.1:9876\u0000 http://\uff11\uff12\uff17.0.0.1:9876 http://127.0.0.1:\uff19\uff18\uff17\uff16
+    http://127.0.0.1%00:9876 http://127.0.0.1%2eevil.com:9876 http://[::1%25evil]:9876 http://[::1]evil:9876
+    http://[v1.evil]:9876 http://\tlocalhost:9876"""
 
 
 @pytest.mark.parametrize("origin", ["", *FOREIGN.split()])
@@ -88,6 +94,12 @@ def test_on_a_public_address_the_origin_may_equal_the_host_header():
         assert PUBLIC.check("/", origin, {**SESAME, **host}).status == HTTPStatus.FORBIDDEN
 
 
+def test_on_a_public_address_an_origin_with_a_user_or_a_path_is_not_the_host_headers():
+    for place in ("evil@racer.example:9876", "evil.com\\@racer.example:9876", "racer.example:9876/path"):
+        refusal = PUBLIC.check("/", [f"http://{place}"], {**SESAME, "Host": place})
+        assert refusal.status == HTTPStatus.FORBIDDEN
+
+
 # --- pages ---
 
 
@@ -98,7 +110,9 @@ def test_a_page_of_this_machine_is_served(host):
 
 
 REBOUND = """example.org example.org:9876 127.0.0.1 127.0.0.1:80 localhost:3000 127.0.0.1.example.org:9876
-    127.0.0.1:9876@example.org user@127.0.0.1:9877 [bad:9876 127.0.0.1:port"""
+    127.0.0.1:9876@example.org user@127.0.0.1:9877 [bad:9876 127.0.0.1:port evil@127.0.0.1:9876 evil:a@127.0.0.1:9876
+    @127.0.0.1:9876 evil.com\\@127.0.0.1:9876 evil.com/@127.0.0.1:9876 127.0.0.1:9876/ 127.0.0.1:9876?a 127.0.0.1:9876#
+    127.0.0.1:9876\\ 127.0.0.1:09876 127.0.0.1:9876\u0000 [::1]evil:9876 [::1%25evil]:9876"""
 
 
 @pytest.mark.parametrize("host", ["", *REBOUND.split()])

@@ -157,7 +157,7 @@ class FakeLoop:
 def fakes():
     """A connection, its transport and its loop."""
     loop, transport, connections = FakeLoop(), FakeTransport(), set()
-    connection = Connection(SimpleNamespace(answer=Frame), loop, connections)  # a session that echoes
+    connection = Connection(SimpleNamespace(begin=Frame), loop, connections, None)  # a session that echoes
     connection.on_ws_connected(transport)
     assert connections == {connection}
     return connection, transport, loop
@@ -210,5 +210,52 @@ def test_after_a_close_frame_or_a_disconnection_nothing_is_answered(fakes, is_di
     else:
         connection.send_close(WSCloseCode.GOING_AWAY)
         connection.on_ws_frame(transport, text_frame(b"b"))
+    loop.run_once()
+    assert transport.sent == []
+
+
+# --- a simulation that is built meanwhile ---
+
+
+@pytest.fixture
+def building(fakes):
+    """A connection whose client waits for a simulation, its transport and loop, and what ends the building."""
+    connection, transport, loop = fakes
+    ends = []
+    connection._builder = SimpleNamespace(submit=lambda building, on_done: ends.append(on_done))
+    begin = connection._session.begin
+    connection._session.begin = lambda data, is_binary: (
+        SimpleNamespace(is_cancelled=False) if data == b"reset" else begin(data, is_binary)
+    )
+    connection._session.finish = lambda building: Frame(b"built")
+    connection.on_ws_frame(transport, text_frame(b"reset"))
+    assert (transport.sent, transport.is_reading) == ([], False)
+    return connection, transport, loop, ends.pop()
+
+
+def test_requests_after_a_reset_that_builds_are_answered_after_it_in_order(building):
+    connection, transport, loop, end = building
+    for data in (b"a", b"b"):
+        connection.on_ws_frame(transport, text_frame(data))
+    connection.pause_writing()
+    connection.resume_writing()
+    loop.run_once()
+    assert (transport.sent, transport.is_reading) == ([], False)
+    end()
+    for _ in range(3):
+        loop.run_once()
+    assert (transport.sent, transport.is_reading) == ([b"built", b"a", b"b"], True)
+
+
+@pytest.mark.parametrize("is_disconnected", [False, True])
+def test_a_client_that_leaves_while_its_simulation_is_built_gets_no_reply(building, is_disconnected):
+    connection, transport, loop, end = building
+    if is_disconnected:
+        transport.is_disconnected = True
+        connection.on_ws_disconnected(transport)
+        assert connection._building.is_cancelled
+    else:
+        connection.send_close(WSCloseCode.GOING_AWAY)
+    end()
     loop.run_once()
     assert transport.sent == []

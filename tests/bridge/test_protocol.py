@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotlap.bridge import protocol
-from hotlap.bridge.protocol import Close, Hello, Reset, Step, StepBatch, decode_batch, decode_single
+from hotlap.bridge.protocol import Close, GetState, Hello, Reset, SetState, Step, StepBatch, decode_batch, decode_single
 from hotlap.errors import BridgeError
 
 
@@ -24,6 +24,9 @@ from hotlap.errors import BridgeError
         ('{"type":"reset","observation":"road"}', Reset(observation="road")),
         ('{"type":"reset","trackId":["a","b"],"seed":[1,2],"numEnvs":2}', Reset(["a", "b"], seed=[1, 2], num_envs=2)),
         ('{"type":"step","action":[0,1,0.5]}', Step((0.0, 1.0, 0.5))),
+        ('{"type":"reset","actionRepeat":4}', Reset(action_repeat=4)),
+        ('{"type":"get_state"}', GetState()),
+        ('{"type":"set_state","state":{"lap":[1],"x_m":[0.5]},"first":3}', SetState({"lap": [1], "x_m": [0.5]}, 3)),
         ('{"type":"close"}', Close()),
         ('{"type":"hello"}', Hello()),
         ('{"type":"hello","binary":true}', Hello(binary=True)),
@@ -56,7 +59,12 @@ def test_a_config_is_kept_as_raw_json():
         '{"type":"reset","numEnvs":0}', '{"type":"reset","numEnvs":1025}', '{"type":"reset","numEnvs":1.5}',
         '{"type":"reset","trackId":5}', '{"type":"reset","trackId":[]}', f'{{"type":"reset","trackId":"{"x" * 65}"}}',
         '{"type":"reset","start":"middle"}', '{"type":"reset","observation":"camera"}',
-        '{"type":"reset","observation":["road"]}',
+        '{"type":"reset","observation":["road"]}', '{"type":"reset","actionRepeat":0}',
+        '{"type":"reset","actionRepeat":61}', '{"type":"reset","actionRepeat":1.5}',
+        '{"type":"set_state"}', '{"type":"set_state","state":[]}', '{"type":"set_state","state":{"lap":1}}',
+        '{"type":"set_state","state":{"lap":["1"]}}', '{"type":"set_state","state":{"lap":[true]}}',
+        '{"type":"set_state","state":{"lap":[null]}}', '{"type":"set_state","state":{"x_m":[NaN]}}',
+        '{"type":"set_state","state":{},"first":-1}', '{"type":"set_state","state":{},"first":1024}',
         '{"type":"step"}', '{"type":"step","action":null}', '{"type":"step","action":[0,0]}',
         '{"type":"step","action":[0,0,0,0]}', '{"type":"step","action":["0",0,0]}',
         '{"type":"step","action":[true,0,0]}',
@@ -73,7 +81,7 @@ def test_an_invalid_request_is_refused_with_a_reason(text):
 def test_an_unknown_type_gets_the_known_ones():
     with pytest.raises(protocol.DECODE_ERRORS) as caught:
         decode_single(b'{"type":"jump"}')
-    words = r"request: Invalid value 'jump'.* Known types: hello, reset, step, close\."
+    words = r"request: Invalid value 'jump'.* Known types: hello, reset, step, close, get_state, set_state\."
     assert re.fullmatch(words, protocol.describe_decode_error(caught.value))
 
 

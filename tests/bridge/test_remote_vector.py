@@ -9,7 +9,7 @@ import pytest
 import hotlap
 from bridge.json_clients import SHORT_RANDOM
 from hotlap.bridge.protocol import MAX_REQUEST_BYTES
-from hotlap.bridge.remote_vector import _step_template
+from hotlap.bridge.remote_fleet import step_template
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ActionError, BridgeConnectionError, ConfigError, UnknownTrackError
 from hotlap.tracks.golden_traces import scripted_actions
@@ -114,7 +114,7 @@ def test_the_largest_batch_fits_into_a_request(make, binary):
     worst = np.full((1024, 3), -1.23456789e-30, np.float32)
     obs, *_ = env.step(worst)
     assert obs.shape == (1024, 14)
-    assert len(_step_template(1024) % tuple(worst.ravel().tolist())) < MAX_REQUEST_BYTES
+    assert len(step_template(1024) % tuple(worst.ravel().tolist())) < MAX_REQUEST_BYTES
 
 
 def test_make_vec_makes_it(bridge_server):
@@ -154,8 +154,8 @@ def test_one_bad_action_is_refused_and_no_car_moves(make, binary):
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
-        ({"num_envs": 0}, ConfigError, "from 1 to 1024, got 0"),
-        ({"num_envs": 1025}, ConfigError, "from 1 to 1024, got 1025"),
+        ({"num_envs": 0}, ConfigError, "from 1 to 65536, got 0"),
+        ({"num_envs": 65537}, ConfigError, "from 1 to 65536, got 65537"),
         ({"num_envs": 2.0}, ConfigError, "whole number"),
         ({"track_id": []}, ConfigError, "at least one track"),
         ({"track_id": ["track-01", "nowhere"]}, UnknownTrackError, "'nowhere' is not known"),

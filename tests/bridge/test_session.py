@@ -46,6 +46,8 @@ def test_hello_describes_the_bridge(ask):
 def test_close_drops_the_simulation_but_not_the_connection_and_unknown_fields_are_ignored(ask):
     no_episode = {"type": "error", "message": 'step: no episode has begun. Send {"type":"reset"} first.'}
     assert ask(type="step", action=FULL_THROTTLE) == no_episode
+    assert ask(type="get_state")["message"].startswith("get_state: no episode has begun")
+    assert ask(type="set_state", state={})["message"].startswith("set_state: no episode has begun")
     ask(type="reset")
     assert ask(type="close") == {"type": "close_result"}
     assert ask(type="step", action=FULL_THROTTLE) == no_episode
@@ -75,7 +77,9 @@ def test_stepping_after_the_end_of_an_episode_is_allowed(ask):
         ({"type": "reset", "seed": -1}, "seed must be zero or more, got -1"),
         ({"type": "reset", "seed": [1]}, "one seed for each of the numEnvs cars, got 1"),
         ({"type": "reset", "numEnvs": 3, "seed": [1, 2]}, "one seed for each of the numEnvs cars, got 2"),
-        ({"type": "jump"}, "Known types: hello, reset, step, close."),
+        ({"type": "jump"}, "Known types: hello, reset, step, close, get_state, set_state."),
+        ({"type": "reset", "actionRepeat": 61}, "Expected `int` <= 60"),
+        ({"type": "reset", "numEnvs": 1024, "actionRepeat": 17}, "at most 16384, got 17 times 1024"),
     ],
 )
 def test_a_refused_request_gets_the_reason_and_changes_nothing(ask, message, words):

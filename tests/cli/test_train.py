@@ -17,6 +17,7 @@ from hotlap.errors import OutputFileError
 from hotlap.models.model_file import read_model
 from hotlap.training import trainer as trainer_module
 from hotlap.training.checkpoint import CheckpointManager
+from hotlap.training.recipe import find_recipe
 from hotlap.training.run_config import load_config
 from hotlap.training.run_files.run_folder import RunFolder
 from tiny_runs import LUNAR, assert_same_run, tiny_config
@@ -253,11 +254,24 @@ def test_continue_resumes_an_unfinished_run_and_keeps_a_finished_one(hotlap, une
         (["--run-name", "./file"], "file: is a file; a run needs a folder"),
         (["--bridge-url", "ws://127.0.0.1:9"], "no bridge there"),
         (["--bridge-url", "ws://127.0.0.1:9", "--env", "CartPole-v1"], "Leave one of them out"),
+        (
+            ["--bridge-url", "ws://127.0.0.1:9", "--recipe", "racer-ppo-generalist"],
+            "device: cars behind a bridge are trained on the CPU",
+        ),
+        (["--recipe", "bridge.toml"], "a recipe cannot name a bridge. Give its URL with --bridge-url."),
+        (["--recipe", "bridge.toml", "--env", "hotlap/RemoteRacer-v0"], "a recipe cannot name a bridge"),
     ],
 )
 def test_bad_input_is_refused_in_one_line_and_leaves_no_files(here, refused, arguments, words):
     unmakeable = 'env = "CartPole-v1"\n[env_args]\nwings = 2\n'
-    texts = {"file": "", "broken.toml": "algo = ", "unknown.toml": "learning = 1", "unmakeable.toml": unmakeable}
+    bridge = 'env = "hotlap/RemoteRacer-v0"\n[env_args]\nbridge_url = "ws://127.0.0.1:9"\n'
+    texts = {
+        "bridge.toml": bridge,
+        "file": "",
+        "broken.toml": "algo = ",
+        "unknown.toml": "learning = 1",
+        "unmakeable.toml": unmakeable,
+    }
     for name, text in texts.items():
         Path(name).write_text(text)
     before = everything_under(here)
@@ -294,10 +308,21 @@ def test_a_model_trained_behind_a_bridge_drives_in_process_too(hotlap, bridge_se
     assert hotlap("train", "--bridge-url", bridge_server.url, *options).code == 130
     assert "--bridge-url: this run trains on the cars of a bridge" in hotlap("resume", DEFAULT).err
     answer = hotlap("resume", DEFAULT, "--bridge-url", bridge_server.url, "--json")
-    assert "Their episodes restart" in answer.err
+    assert "episodes restart" not in answer.err
     found = answer.figures["experiment_results"]
     assert (found["metadata"]["environment"], total_steps(answer.figures)) == ("hotlap/RemoteRacer-v0", 192)
     assert found["evaluation"]["track"] == "track-02"
     card = read_model(DEFAULT / "ppo_seed42_model.zip").card
     assert (card.is_racer, card.track) == (True, "track-02")
     assert hotlap("evaluate", DEFAULT, "--episodes", 1, "--json").figures["track"] == "track-02"
+
+
+def test_a_recipe_trains_over_the_bridge_and_gives_the_local_weights(hotlap, bridge_server):
+    Path("mine.toml").write_text(Path(find_recipe("racer-ppo")).read_text().replace("episodes = 1000", "episodes = 1"))
+    options = ("--recipe", "mine.toml", "--steps", 1024, "--num-envs", 16, "--quiet")
+    assert hotlap("train", *options, "--run-name", "here").code == 0
+    assert hotlap("train", *options, "--run-name", "there", "--bridge-url", bridge_server.url).code == 0
+    here, there = (read_model(Path("results/experiments", name, "ppo_seed42_model.zip")) for name in ("here", "there"))
+    assert here.weights.keys() == there.weights.keys()
+    assert all(here.weights[name].tobytes() == there.weights[name].tobytes() for name in here.weights)
+    assert bridge_server.url not in Path("results/experiments/there/config.toml").read_text()

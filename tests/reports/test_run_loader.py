@@ -71,7 +71,7 @@ def test_run_without_any_metrics(tmp_path):
 
 
 def test_cars_behind_a_bridge_count_as_the_racer_and_unknown_ones_have_no_threshold(tmp_path):
-    write_run(tmp_path / "r", env="hotlap/RemoteRacer-v0", env_args={"track_id": "track-03"})
+    write_run(tmp_path / "r", env="hotlap/RemoteRacer-v0", racer={"track": "track-03"})
     found = read_run(str(tmp_path / "r"))
     assert (found.environment, found.track) == (RACER, "track-03")
     for name, env in (("a", "Nowhere-v7"), ("b", "no_such_module:Nowhere-v7")):

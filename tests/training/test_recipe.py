@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from hotlap.config import read_mapping
-from hotlap.envs.registration import RACER_ID
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import ConfigError, InputFileError
 from hotlap.models.model_file import PolicySettings
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.hyperparameters import A2CSettings, PPOSettings
 from hotlap.training.recipe import find_recipe, recipe_names, resolve_config
-from hotlap.training.run_config import RacerOptions, RunConfig
+from hotlap.training.run_config import RacerOptions, RunConfig, in_process
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -63,6 +63,13 @@ def test_the_reference_experiments():
 def test_the_default_recipe_is_that_of_algorithm_and_environment(asked, name):
     expected = resolve_config(name, {}) if name else RunConfig(**asked)  # without a recipe: the defaults
     assert resolve_config(None, asked) == expected
+
+
+def test_the_default_recipe_of_cars_behind_a_bridge_is_the_racers():
+    for algo in ("ppo", "sac", "a2c"):
+        found = resolve_config(None, {"algo": algo, "env": REMOTE_RACER_ID})
+        assert found.is_remote
+        assert in_process(found) == resolve_config(f"racer-{algo}", {})
 
 
 def test_the_command_line_overrides_the_recipe_and_the_recipe_the_defaults(tmp_path):

@@ -16,6 +16,7 @@ from hotlap.training.run_config import (
     NormalizeSettings,
     RacerOptions,
     RunConfig,
+    in_process,
     load_config,
     with_steps,
 )
@@ -105,6 +106,18 @@ def test_the_algorithm_gives_a_run_its_name_and_hyperparameters(algo, kind):
         ("[policy]\ncritic_arch = [64]", "policy: critic_arch: needs net_arch. Give both."),
         ("[env_args]\na = 1", "env_args: hotlap/Racer-v0 takes its settings from the table `racer`."),
         ('backend = "envpool"', "backend: hotlap/Racer-v0 is always run by our own simulator."),
+        (
+            'env = "hotlap/RemoteRacer-v0"\n[env_args]\ntrack_id = "track-02"',
+            "env_args: hotlap/RemoteRacer-v0 takes its",
+        ),
+        (
+            'env = "hotlap/RemoteRacer-v0"\ndevice = "cuda"',
+            "device: cars behind a bridge are trained on the CPU, got cuda",
+        ),
+        (
+            'env = "hotlap/RemoteRacer-v0"\nbackend = "envpool"',
+            "backend: hotlap/RemoteRacer-v0 is always run by our own",
+        ),
         ('env = "x"\n[racer]\nstack = 2', "racer: this table is for hotlap/Racer-v0 only; x takes env_args."),
         ('env = "x"\n[env_args]\nday = 2020-01-01', "env_args.day must be text, true, false, a finite number,"),
         ('env = "x"\n[env_args]\na = [1, [inf]]', "env_args.a[1][0] must be text, true, false, a finite number,"),
@@ -161,6 +174,20 @@ def test_values_that_a_file_cannot_hold_are_refused_in_python_too(value):
         RunConfig(env="x", env_args={"a": value})
     with pytest.raises(ConfigError, match=r"env_args\.a: keys must be text, got 3"):
         RunConfig(env="x", env_args={"a": {3: value}})
+
+
+def test_cars_behind_a_bridge_have_the_racers_settings_and_no_file_names_the_bridge(tmp_path):
+    racer = RacerOptions("track-02", action_repeat=3)
+    local = RunConfig(num_envs=7, racer=racer)
+    url = "ws://127.0.0.1:9876/?token=secret"
+    remote = RunConfig(env="hotlap/RemoteRacer-v0", num_envs=7, racer=racer, env_args={"bridge_url": url})
+    assert (remote.is_racer, remote.is_remote, local.is_racer, local.is_remote) == (True, True, True, False)
+    assert in_process(remote) == local
+    assert in_process(local) is local
+    assert "127.0.0.1" not in remote.to_toml()
+    saved = from_text(tmp_path, remote.to_toml())
+    assert saved == replace(remote, env_args={})
+    assert saved.digest() == remote.digest() != local.digest()
 
 
 def test_several_tracks_are_named_by_ids_splits_and_patterns():

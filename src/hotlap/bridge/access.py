@@ -5,6 +5,7 @@ The bridge and the page's server share these rules.
 
 import hmac
 import ipaddress
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ MIN_TOKEN_CHARS = 16  # a shorter one could be guessed from another machine
 
 _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
 _DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+# Exactly what a browser sends, in lower case. URL parsers differ in what they take for the host of anything else, such
+# as a user's name, a backslash or a path.
+_ORIGIN = re.compile(
+    r"(?P<scheme>[a-z]+)://(?P<place>(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>0|[1-9][0-9]{0,4}))?)"
+)
 
 
 @dataclass(frozen=True)
@@ -99,19 +105,18 @@ class AccessRules:
 
     def _is_own(self, origin: str, host_header: str) -> bool:
         """Whether a page of `origin` was served by this host and port."""
-        try:
-            parts = urlsplit(origin)
-            port = parts.port if parts.port is not None else _DEFAULT_PORTS.get(parts.scheme)
-            name = (parts.hostname or "").lower()
-        except ValueError:
+        found = _ORIGIN.fullmatch(origin.lower()) if origin.isascii() else None
+        if found is None or found["scheme"] not in _DEFAULT_PORTS:
             return False
-        if parts.scheme not in _DEFAULT_PORTS or port != self.port:
+        port = int(found["port"]) if found["port"] is not None else _DEFAULT_PORTS[found["scheme"]]
+        name = found["name"].strip("[]")
+        if port != self.port:
             return False
         if name == self.host.lower() or (is_loopback(self.host) and name in _LOOPBACK_NAMES):
             return True
         # On a public address the server cannot know all its names, so it trusts the Host header there: the token keeps
         # foreign pages out. On loopback the Host header would let in a DNS name rebound to 127.0.0.1.
-        return self.token is not None and not is_loopback(self.host) and parts.netloc.lower() == host_header.lower()
+        return self.token is not None and not is_loopback(self.host) and found["place"] == host_header.lower()
 
     def _has_token(self, target: str, authorization: str) -> bool:
         scheme, _, given = authorization.partition(" ")

@@ -20,10 +20,12 @@ from hotlap.bridge.protocol import (
     CloseResult,
     ErrorResult,
     Frame,
+    GetStateResult,
     Hello,
     HelloResult,
     Request,
     ResetResult,
+    SetStateResult,
     StepResult,
     default_port,
     default_token,
@@ -44,6 +46,8 @@ read_reset = msgspec.json.Decoder(ResetResult | ErrorResult).decode
 read_batch_reset = msgspec.json.Decoder(BatchResetResult | ErrorResult).decode
 read_step = msgspec.json.Decoder(StepResult | ErrorResult).decode
 read_batch_step = msgspec.json.Decoder(BatchStepResult | ErrorResult).decode
+read_get_state = msgspec.json.Decoder(GetStateResult | ErrorResult).decode
+read_set_state = msgspec.json.Decoder(SetStateResult | ErrorResult).decode
 read_close = msgspec.json.Decoder(CloseResult | ErrorResult).decode
 _read_error = msgspec.json.Decoder(ErrorResult).decode
 
@@ -93,22 +97,22 @@ class BridgeClient:
 
     def exchange(self, message: Frame) -> Frame:
         """Send a message and wait for its reply, which may be an error."""
-        if self._socket is None:
-            raise BridgeConnectionError(f"{self._place}: this connection is closed. Make a new client.")
+        self.send(message)
+        return self.receive()
+
+    def send(self, message: Frame) -> None:
+        """Send a message; `receive` its reply before the next one is sent."""
         try:
-            self._socket.send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
-            kind, data = self._socket.recv_data()
-        except websocket.WebSocketTimeoutException:
-            self._drop()
-            raise BridgeTimeoutError(
-                f"{self._place}: no reply within {self._timeout_s:g} s. Make a new client."
-            ) from None
-        except (OSError, websocket.WebSocketException) as error:
-            self._drop()
-            raise BridgeConnectionError(f"{self._place}: the connection broke ({error}). Make a new client.") from None
-        except BaseException:
-            self._drop()  # interrupted: the reply still to come must not be read as the reply to the next request
-            raise
+            self._open_socket().send(message.data, ABNF.OPCODE_BINARY if message.is_binary else ABNF.OPCODE_TEXT)
+        except BaseException as error:
+            raise self._dropped(error) from None
+
+    def receive(self) -> Frame:
+        """Wait for the reply to a message, which may be an error."""
+        try:
+            kind, data = self._open_socket().recv_data()
+        except BaseException as error:
+            raise self._dropped(error) from None
         if kind == ABNF.OPCODE_CLOSE:
             self._drop()
             code, reason = int.from_bytes(data[:2], "big"), printable(data[2:].decode("utf-8", "replace"))
@@ -117,9 +121,31 @@ class BridgeClient:
             )
         return Frame(data, kind == ABNF.OPCODE_BINARY)
 
+    def _open_socket(self) -> websocket.WebSocket:
+        if self._socket is None:
+            raise BridgeConnectionError(f"{self._place}: this connection is closed. Make a new client.")
+        return self._socket
+
+    def _dropped(self, error: BaseException) -> BaseException:
+        """Close the connection after an error, which is returned as the one to raise.
+
+        Where it was interrupted, the reply still to come must not be read as the reply to the next request.
+        """
+        self._drop()
+        if isinstance(error, websocket.WebSocketTimeoutException):
+            return BridgeTimeoutError(f"{self._place}: no reply within {self._timeout_s:g} s. Make a new client.")
+        if isinstance(error, OSError | websocket.WebSocketException) and not isinstance(error, BridgeError):
+            return BridgeConnectionError(f"{self._place}: the connection broke ({error}). Make a new client.")
+        return error
+
     def ask(self, request: Request | bytes, read: Callable[[bytes], R | ErrorResult]) -> R:
         """Send a JSON request and decode its reply with one of this module's `read_*`; raises an error reply."""
-        reply = self.exchange(Frame(request if isinstance(request, bytes) else encode(request)))
+        self.send(Frame(request if isinstance(request, bytes) else encode(request)))
+        return self.receive_json(read)
+
+    def receive_json(self, read: Callable[[bytes], R | ErrorResult]) -> R:
+        """Wait for the reply to a JSON request and decode it; raises an error reply."""
+        reply = self.receive()
         try:
             result = read(reply.data)
         except DECODE_ERRORS as error:
@@ -130,7 +156,12 @@ class BridgeClient:
 
     def step_binary(self, actions: bytes) -> bytes:
         """Send a binary step (see `hotlap.bridge.binary`) and return its binary reply; raises an error reply."""
-        reply = self.exchange(Frame(actions, is_binary=True))
+        self.send(Frame(actions, is_binary=True))
+        return self.receive_binary()
+
+    def receive_binary(self) -> bytes:
+        """Wait for the reply to a binary step; raises an error reply."""
+        reply = self.receive()
         if reply.is_binary:
             return reply.data
         try:
@@ -176,6 +207,7 @@ def _without_secrets(url: str) -> str:
 def connect_to_racer(url: str, track_ids: Iterable[str], *, binary: bool = False) -> BridgeClient:
     """Connect to a bridge and check that it has our physics version and these tracks."""
     client = BridgeClient(url)
+    url = _without_secrets(url)
     try:
         hello = client.ask(Hello(binary=binary or None), read_hello)
         if hello.protocol != PROTOCOL:

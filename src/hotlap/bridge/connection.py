@@ -6,6 +6,7 @@ from collections import deque
 
 from picows import WSCloseCode, WSFrame, WSListener, WSMsgType, WSTransport
 
+from hotlap.bridge.building import Builder, Building
 from hotlap.bridge.protocol import MAX_REQUEST_BYTES, Frame, error_frame
 from hotlap.bridge.session import Session
 
@@ -24,9 +25,13 @@ class Connection(WSListener):
 
     transport: WSTransport
 
-    def __init__(self, session: Session, loop: asyncio.AbstractEventLoop, connections: "set[Connection]") -> None:
+    def __init__(
+        self, session: Session, loop: asyncio.AbstractEventLoop, connections: "set[Connection]", builder: Builder
+    ) -> None:
         self._session = session
         self._loop = loop
+        self._builder = builder
+        self._building: Building | None = None  # the simulation that the client waits for
         self._connections = connections
         self._waiting: deque[tuple[Frame, int]] = deque()  # messages and their full size in bytes
         self._parts: bytearray | None = None  # of a message that comes in several frames
@@ -45,6 +50,8 @@ class Connection(WSListener):
         """Forget the client and its session."""
         self._connections.discard(self)
         self._waiting.clear()
+        if self._building is not None:
+            self._building.is_cancelled = True
         logger.info("disconnected: %s", transport.underlying_transport.get_extra_info("peername"))
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
@@ -83,7 +90,7 @@ class Connection(WSListener):
 
     def _receive(self, message: Frame, is_last: bool) -> None:
         """Answer at once if nothing else is pending, else one request per turn of the event loop, for fairness."""
-        if is_last and not self._waiting and not self._is_write_paused:
+        if is_last and not self._waiting and not self._is_write_paused and self._building is None:
             self._answer(message, self._num_bytes)
             return
         self._waiting.append((message, self._num_bytes))
@@ -92,19 +99,36 @@ class Connection(WSListener):
             self._loop.call_soon(self._answer_next)
 
     def _answer(self, message: Frame, num_bytes: int) -> None:
+        reply: Frame | Building
         if num_bytes > MAX_REQUEST_BYTES:
             reply = error_frame(f"request: at most {MAX_REQUEST_BYTES} bytes, got {num_bytes}.")
         else:
-            reply = self._session.answer(message.data, message.is_binary)
-        self.transport.send(_BINARY if reply.is_binary else _TEXT, reply.data)
+            reply = self._session.begin(message.data, message.is_binary)
+        if isinstance(reply, Frame):
+            self.transport.send(_BINARY if reply.is_binary else _TEXT, reply.data)
+            return
+        self._building = reply
+        self._pause_reading()
+        self._builder.submit(reply, self._finish_building)
+
+    def _finish_building(self) -> None:
+        """Send the reply to the reset whose simulation is built, unless the client is gone."""
+        building, self._building = self._building, None
+        if building is None or building.is_cancelled or self.transport.is_close_frame_sent or self._is_closing():
+            return
+        reply = self._session.finish(building)
+        self.transport.send(_TEXT, reply.data)
+        self._continue()
 
     def _answer_next(self) -> None:
-        if not self._waiting or self._is_write_paused:
+        if not self._waiting or self._is_write_paused or self._building is not None:
             return
         self._answer(*self._waiting.popleft())
         self._continue()
 
     def _continue(self) -> None:
+        if self._building is not None:
+            return
         if self._waiting:
             self._loop.call_soon(self._answer_next)
         elif not self._is_write_paused and not self._is_closing():

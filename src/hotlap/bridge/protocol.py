@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from hotlap.envs.fleet import MAX_REPEAT
 from hotlap.envs.settings import StartName
 from hotlap.envs.spaces import ObservationName
 from hotlap.errors import BridgeError
@@ -15,6 +16,7 @@ from hotlap.errors import BridgeError
 PROTOCOL = 1
 MAX_REQUEST_BYTES = 65_536
 MAX_ENVS = 1_024
+MAX_STEP_TICKS = 16_384  # of all cars in one step: other clients wait for it
 
 LOOPBACK_HOST = "127.0.0.1"
 DEFAULT_PORT = 9876
@@ -49,18 +51,30 @@ class Reset(Request, tag="reset", frozen=True):
     num_envs: Annotated[int, Meta(ge=1, le=MAX_ENVS)] | None = None
     start: StartName | None = None
     observation: ObservationName | None = None
+    action_repeat: Annotated[int, Meta(ge=1, le=MAX_REPEAT)] | None = None
 
 
 class Step(Request, tag="step", frozen=True):
-    """One tick of one car."""
+    """One step of one car."""
 
     action: Action
 
 
 class StepBatch(Request, tag="step", frozen=True):
-    """One tick of every car of a batch."""
+    """One step of every car of a batch."""
 
     action: list[Action]
+
+
+class GetState(Request, tag="get_state", frozen=True):
+    """Ask for the complete state of every car."""
+
+
+class SetState(Request, tag="set_state", frozen=True):
+    """Continue the cars from number `first` on from a state; its columns may be those of some of the cars only."""
+
+    state: dict[str, Annotated[list[int | float], Meta(max_length=MAX_ENVS)]]
+    first: Annotated[int, Meta(ge=0, lt=MAX_ENVS)] = 0
 
 
 class Close(Request, tag="close", frozen=True):
@@ -95,7 +109,7 @@ class BatchResetResult(Reply, tag="reset_result"):
 
 
 class StepResult(Reply, tag="step_result"):
-    """The result of one car's tick."""
+    """The result of one car's step."""
 
     observation: list[float]
     reward: float
@@ -112,7 +126,7 @@ class Final(Struct):
 
 
 class BatchStepResult(Reply, tag="step_result"):
-    """The result of a tick of N cars; info as columns of N, `finals` for the cars that ended."""
+    """The result of a step of N cars; info as columns of N, `finals` for the cars that ended."""
 
     observation: list[list[float]]
     reward: list[float]
@@ -120,6 +134,18 @@ class BatchStepResult(Reply, tag="step_result"):
     truncated: list[bool]
     info: dict[str, list[Any]]
     finals: dict[int, Final]
+
+
+class GetStateResult(Reply, tag="get_state_result"):
+    """The state of N cars, as columns of N."""
+
+    state: dict[str, list[int | float]]
+
+
+class SetStateResult(Reply, tag="set_state_result"):
+    """What the cars that got a state observe now, one row per car."""
+
+    observation: list[list[float]]
 
 
 class CloseResult(Reply, tag="close_result"):
@@ -142,12 +168,10 @@ class Frame(NamedTuple):
 encode = msgspec.json.Encoder().encode
 
 # `action` has another type for one car than for a batch, so the decoder depends on the last reset.
-_decode_single: Callable[[bytes], Hello | Reset | Step | Close] = msgspec.json.Decoder(
-    Hello | Reset | Step | Close
-).decode
-_decode_batch: Callable[[bytes], Hello | Reset | StepBatch | Close] = msgspec.json.Decoder(
-    Hello | Reset | StepBatch | Close
-).decode
+SingleRequest: TypeAlias = Hello | Reset | Step | GetState | SetState | Close
+BatchRequest: TypeAlias = Hello | Reset | StepBatch | GetState | SetState | Close
+_decode_single: Callable[[bytes], SingleRequest] = msgspec.json.Decoder(SingleRequest).decode
+_decode_batch: Callable[[bytes], BatchRequest] = msgspec.json.Decoder(BatchRequest).decode
 decode_config = msgspec.json.Decoder(dict[str, Any]).decode  # of a request that `decode_*` accepted
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -158,13 +182,13 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def decode_single(data: bytes) -> Hello | Reset | Step | Close:
+def decode_single(data: bytes) -> SingleRequest:
     """The request of a client that drives one car."""
     check_depth(data)
     return _decode_single(data)
 
 
-def decode_batch(data: bytes) -> Hello | Reset | StepBatch | Close:
+def decode_batch(data: bytes) -> BatchRequest:
     """The request of a client that drives a batch."""
     check_depth(data)
     return _decode_batch(data)
@@ -198,7 +222,11 @@ def describe_decode_error(error: Exception) -> str:
     """Why a message is not a valid request, in one sentence."""
     if isinstance(error, RecursionError):
         return "request: nested too deeply."
-    hint = " Known types: hello, reset, step, close." if "$.type" in str(error) or "field `type`" in str(error) else ""
+    hint = (
+        " Known types: hello, reset, step, close, get_state, set_state."
+        if "$.type" in str(error) or "field `type`" in str(error)
+        else ""
+    )
     return f"request: {error}.{hint}"
 
 

@@ -1,4 +1,7 @@
-"""The bridge's server, on one thread: listens, admits clients, pings idle ones and shuts down gracefully."""
+"""The bridge's server: listens, admits clients, pings idle ones and shuts down gracefully.
+
+Everything runs on one thread, except that another one builds tracks.
+"""
 
 import asyncio
 import errno
@@ -21,6 +24,7 @@ from picows import (
 )
 
 from hotlap.bridge.access import AccessRules, Refusal, check_exposure
+from hotlap.bridge.building import Builder
 from hotlap.bridge.connection import MAX_FRAME_BYTES, Connection
 from hotlap.bridge.protocol import DEFAULT_PORT, LOOPBACK_HOST, TOKEN_VARIABLE, printable
 from hotlap.bridge.session import Session
@@ -61,6 +65,7 @@ class Bridge:
         self._settings = settings
         self._rng = np.random.default_rng()
         self._loop = asyncio.get_running_loop()
+        self._builder = Builder(self._loop)
         self._socket = listen(settings.host, settings.port)
         self._access = AccessRules(settings.host, self._socket.getsockname()[1], settings.token)
 
@@ -86,7 +91,7 @@ class Bridge:
         if refusal is None and len(self.connections) >= MAX_CONNECTIONS:
             refusal = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"this bridge already has {MAX_CONNECTIONS} clients")
         if refusal is None:
-            return Connection(Session(self._rng), self._loop, self.connections)
+            return Connection(Session(self._rng), self._loop, self.connections, self._builder)
         logger.info("connection refused: %s", printable(refusal.reason))
         body = refusal.reason.encode("utf-8", "replace")
         return WSUpgradeResponseWithListener(WSUpgradeResponse.create_error_response(refusal.status, body), None)
@@ -115,6 +120,7 @@ class Bridge:
             await asyncio.sleep(0.01)
         for connection in list(self.connections):
             connection.transport.disconnect()
+        self._builder.stop()
         await asyncio.sleep(0)
 
 

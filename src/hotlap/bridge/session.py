@@ -5,16 +5,19 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hotlap.bridge.building import Building
 from hotlap.bridge.protocol import (
     DECODE_ERRORS,
     PROTOCOL,
     CloseResult,
     Frame,
+    GetState,
     Hello,
     HelloResult,
     Reply,
     Request,
     Reset,
+    SetState,
     Step,
     StepBatch,
     decode_batch,
@@ -24,7 +27,7 @@ from hotlap.bridge.protocol import (
     error_frame,
     printable,
 )
-from hotlap.bridge.simulation import Simulation, simulation_for
+from hotlap.bridge.simulation import Simulation, plan_simulation
 from hotlap.errors import BridgeError, HotlapError
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import list_tracks
@@ -40,35 +43,62 @@ class Session:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
         self._simulation: Simulation | None = None
+        self._resetting: Reset | None = None  # waits for its simulation
         self._allows_binary = False
         self._decode: Callable[[bytes], Request] = decode_single
 
     def answer(self, data: bytes, is_binary: bool = False) -> Frame:
         """The reply to a message; a refused message gets an error reply and changes nothing."""
+        reply = self.begin(data, is_binary)
+        if isinstance(reply, Frame):
+            return reply
+        while not reply.work():
+            pass
+        return self.finish(reply)
+
+    def begin(self, data: bytes, is_binary: bool = False) -> Frame | Building:
+        """The reply to a message, or a simulation that has to be built first: the caller `finish`es it."""
         try:
             return self._answer_binary(data) if is_binary else self._answer_text(data)
-        except HotlapError as error:
-            return self._refuse(str(error))
-        except DECODE_ERRORS as error:
-            return self._refuse(describe_decode_error(error))
         except Exception as error:  # a bug must fail one request, not stop the server
-            logger.error("internal error: %s: %.400s", type(error).__name__, printable(str(error)))
-            return error_frame("bridge: internal error; the request failed. See the bridge's log.")
+            return self._error_reply(error)
+
+    def finish(self, building: Building) -> Frame:
+        """The reply to the reset whose simulation is built by now."""
+        request, self._resetting = self._resetting, None
+        if request is None:
+            raise RuntimeError("no reset is waiting for a simulation")
+        try:
+            return self._reset(request, building.result())
+        except Exception as error:
+            return self._error_reply(error)
+
+    def _error_reply(self, error: Exception) -> Frame:
+        if isinstance(error, HotlapError):
+            return self._refuse(str(error))
+        if isinstance(error, DECODE_ERRORS):
+            return self._refuse(describe_decode_error(error))
+        logger.error("internal error: %s: %.400s", type(error).__name__, printable(str(error)))
+        return error_frame("bridge: internal error; the request failed. See the bridge's log.")
 
     def _refuse(self, message: str) -> Frame:
         logger.info("refused: %.200s", printable(message))
         return error_frame(message)
 
-    def _answer_text(self, data: bytes) -> Frame:
+    def _answer_text(self, data: bytes) -> Frame | Building:
         request = self._decode(data)
         if isinstance(request, Step):
             return Frame(encode(self._require_simulation().step(request.action)))
         if isinstance(request, StepBatch):
             return Frame(encode(self._require_simulation().step_batch(request.action)))
         if isinstance(request, Reset):
-            return Frame(encode(self._reset(request)))
+            return self._begin_reset(request)
         if isinstance(request, Hello):
             return Frame(encode(self._greet(request)))
+        if isinstance(request, GetState):
+            return Frame(encode(self._require_simulation("get_state").get_state()))
+        if isinstance(request, SetState):
+            return Frame(encode(self._require_simulation("set_state").set_state(request)))
         self._simulation, self._decode = None, decode_single  # only `close` is left
         return _CLOSED
 
@@ -77,15 +107,22 @@ class Session:
             raise BridgeError('request: binary frames are not enabled. Send {"type":"hello","binary":true} first.')
         return Frame(self._require_simulation().step_binary(data), is_binary=True)
 
-    def _require_simulation(self) -> Simulation:
+    def _require_simulation(self, what: str = "step") -> Simulation:
         if self._simulation is None:
-            raise BridgeError('step: no episode has begun. Send {"type":"reset"} first.')
+            raise BridgeError(f'{what}: no episode has begun. Send {{"type":"reset"}} first.')
         return self._simulation
 
-    def _reset(self, request: Reset) -> Reply:
-        self._simulation = simulation_for(request, self._simulation, self._rng)
-        self._decode = decode_batch if self._simulation.is_batch else decode_single
-        return self._simulation.reset(request)
+    def _begin_reset(self, request: Reset) -> Frame | Building:
+        plan = plan_simulation(request)
+        if self._simulation is not None and self._simulation.fits(plan):
+            return self._reset(request, self._simulation)
+        self._resetting = request
+        return Building(plan, self._rng)
+
+    def _reset(self, request: Reset, simulation: Simulation) -> Frame:
+        self._simulation = simulation
+        self._decode = decode_batch if simulation.is_batch else decode_single
+        return Frame(encode(simulation.reset(request)))
 
     def _greet(self, request: Hello) -> Reply:
         self._allows_binary = bool(request.binary)

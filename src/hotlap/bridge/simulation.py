@@ -1,6 +1,7 @@
 """The cars of one connection: one car or a batch, stepped by requests and described by replies."""
 
 import struct
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -9,13 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.bridge.binary import read_actions, write_step
+from hotlap.bridge.car_states import state_columns, with_columns
 from hotlap.bridge.protocol import (
+    MAX_STEP_TICKS,
     Action,
     BatchResetResult,
     BatchStepResult,
     Final,
+    GetStateResult,
     Reset,
     ResetResult,
+    SetState,
+    SetStateResult,
     StepResult,
     decode_config,
 )
@@ -23,10 +29,10 @@ from hotlap.envs.fleet import Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, NUM_ACTIONS, as_actions, num_observations
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, NUM_ACTIONS, ObservationName, as_actions
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.tracks.registry import load_tracks
+from hotlap.tracks.registry import find_entries, load_tracks
 
 _NO_CONFIG = (b"", b"null")
 _LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
@@ -45,11 +51,33 @@ def settings_from(config: bytes) -> RacerSettings:
     return RacerSettings() if config in _NO_CONFIG else RacerSettings.load(decode_config(config))
 
 
-def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.Generator) -> "Simulation":
-    """The simulation that a reset asks for: `current` if it fits, so that a reset costs no more than a step.
+@dataclass(frozen=True)
+class SimulationPlan:
+    """The simulation that a reset asks for."""
 
-    `rng` draws the seed of a new simulation if the request gives none. A refused request leaves `current` unchanged.
-    """
+    track_ids: list[str]  # as the client gave them
+    settings: RacerSettings
+    num_envs: int | None  # None: one car, not a batch
+    observation: ObservationName
+
+    @property
+    def num_cars(self) -> int:
+        """The number of cars."""
+        return self.num_envs or 1
+
+    @property
+    def driven_ids(self) -> list[str]:
+        """Each track that a car drives on, once."""
+        return list(dict.fromkeys(self.track_ids[: self.num_cars]))
+
+    def build(self, rng: np.random.Generator) -> "Simulation":
+        """A new simulation; `rng` draws its seed if its first reset gives none."""
+        fleet = Fleet(self.track_ids, self.settings, self.num_cars, CpuEngine(), self.observation)
+        return Simulation(fleet, self, rng)
+
+
+def plan_simulation(request: Reset) -> SimulationPlan:
+    """What a reset asks for; raises if it cannot be had."""
     track_ids = request.track_id if request.track_id is not None else DEFAULT_TRACK
     if isinstance(track_ids, list) and request.num_envs is None:
         raise ConfigError("trackId: a list of tracks needs numEnvs. Name one track, or ask for a batch.")
@@ -57,11 +85,9 @@ def simulation_for(request: Reset, current: "Simulation | None", rng: np.random.
         track_ids = [track_ids]
     settings = settings_from(bytes(request.config))
     _check_seed(request)
-    observation = request.observation or DEFAULT_OBSERVATION
-    if current is not None and current.fits(track_ids, settings, request.num_envs, num_observations(observation)):
-        return current
-    fleet = Fleet(track_ids, settings, request.num_envs or 1, CpuEngine(), observation)
-    return Simulation(fleet, track_ids, request.num_envs is not None, rng)
+    _check_repeat(request)
+    find_entries(track_ids)
+    return SimulationPlan(track_ids, settings, request.num_envs, request.observation or DEFAULT_OBSERVATION)
 
 
 def _check_seed(request: Reset) -> None:
@@ -72,36 +98,42 @@ def _check_seed(request: Reset) -> None:
         raise ConfigError(f"seed must be zero or more, got {min(seeds)}.")
 
 
+def _check_repeat(request: Reset) -> None:
+    num_cars, repeat = request.num_envs or 1, request.action_repeat or 1
+    if num_cars * repeat > MAX_STEP_TICKS:
+        raise ConfigError(
+            f"actionRepeat times numEnvs must be at most {MAX_STEP_TICKS}, got {repeat} times {num_cars}. "
+            "Divide the cars over several connections."
+        )
+
+
 class Simulation:
     """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
-    def __init__(self, fleet: Fleet, track_ids: list[str], is_batch: bool, rng: np.random.Generator) -> None:
+    def __init__(self, fleet: Fleet, plan: SimulationPlan, rng: np.random.Generator) -> None:
         self.fleet = fleet
-        self.is_batch = is_batch
+        self.is_batch = plan.num_envs is not None
+        self._plan = plan
         self._rng = rng
         self._batch = fleet.batch
         self._is_seeded = False
-        self._track_ids = track_ids  # as the client gave them
+        self._repeat = 1  # ticks per step
         self._are_shipped = all(track.is_shipped for track in fleet.tracks)
         # Made once: for one car, indexing arrays would cost as much as stepping it.
         self._actions = np.zeros((fleet.num_cars, NUM_ACTIONS), np.float32)
         self._action_bytes = self._actions.data.cast("B")
         self._first_obs = self._batch.obs[0]
 
-    def fits(self, track_ids: list[str], settings: RacerSettings, num_envs: int | None, num_obs: int) -> bool:
-        """Whether a reset that asks for these can reuse this simulation."""
-        if self.is_batch != (num_envs is not None) or self._batch.obs.shape != (num_envs or 1, num_obs):
-            return False
-        return self._has_tracks(track_ids) and self.fleet.settings == settings
-
-    def _has_tracks(self, track_ids: list[str]) -> bool:
-        if self._track_ids != track_ids:
+    def fits(self, plan: SimulationPlan) -> bool:
+        """Whether a reset with this plan can reuse this simulation, so that it costs no more than a step."""
+        if self._plan != plan:
             return False
         # A user's own track may have been imported again or removed since.
         return self._are_shipped or self.fleet.tracks == load_tracks([track.track_id for track in self.fleet.tracks])
 
     def reset(self, request: Reset) -> ResetResult | BatchResetResult:
         """Begin an episode for every car."""
+        self._repeat = request.action_repeat or 1
         if request.seed is not None or not self._is_seeded:
             seed = request.seed if request.seed is not None else int(self._rng.integers(2**62))
             self.fleet.seed(self._car_seeds(seed))
@@ -121,11 +153,11 @@ class Simulation:
         return np.array([one % 2**64 for one in seeds], np.uint64)
 
     def step(self, action: Action) -> StepResult:
-        """One tick of a single car."""
+        """One step of a single car."""
         if max(action) > 1.0 or min(action) < -1.0:  # JSON may hold numbers too large for float32
             action = (_clip(action[0]), _clip(action[1]), _clip(action[2]))
         _ACTION.pack_into(self._action_bytes, 0, *action)
-        self.fleet.step(self._actions, autoreset=False)
+        self.fleet.step(self._actions, autoreset=False, repeat=self._repeat)
         batch = self._batch
         values = batch.infos.item()
         has_lap = values[_LAP_TIME] == values[_LAP_TIME]  # false for NaN
@@ -138,8 +170,8 @@ class Simulation:
         )
 
     def step_batch(self, actions: list[Action]) -> BatchStepResult:
-        """One tick of every car; a car that ends is reset at once."""
-        self.fleet.step(as_actions(actions, self._actions.shape), autoreset=True)
+        """One step of every car; a car that ends is reset at once."""
+        self.fleet.step(as_actions(actions, self._actions.shape), autoreset=True, repeat=self._repeat)
         batch = self._batch
         finals = {
             int(car): Final(batch.final_obs[car].tolist(), step_info(batch.final_infos[car].item()))
@@ -155,9 +187,21 @@ class Simulation:
         )
 
     def step_binary(self, data: bytes) -> bytes:
-        """One tick of one car or of a batch, in the binary format."""
-        self.fleet.step(read_actions(data, self.fleet.num_cars), autoreset=self.is_batch)
+        """One step of one car or of a batch, in the binary format."""
+        actions = read_actions(data, self.fleet.num_cars)
+        self.fleet.step(actions, autoreset=self.is_batch, repeat=self._repeat)
         return write_step(self._batch, self._ended() if self.is_batch else np.zeros(0, np.intp))
+
+    def get_state(self) -> GetStateResult:
+        """The state of every car."""
+        return GetStateResult(state_columns(self.fleet.get_state()))
+
+    def set_state(self, request: SetState) -> SetStateResult:
+        """Continue some of the cars from a state; one that does not fit is refused and changes nothing."""
+        state, cars = with_columns(self.fleet.get_state(), request.first, request.state)
+        self.fleet.set_state(state)
+        self._is_seeded = True
+        return SetStateResult(self._batch.obs[cars].tolist())
 
     def _ended(self) -> NDArray[np.intp]:
         return np.flatnonzero(self._batch.terminated | self._batch.truncated)

@@ -58,9 +58,8 @@ def print_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
     """A table of the model's laps, the casual driver's and the optimal one."""
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate
-    from hotlap.training.vec_envs.factory import in_process
 
-    racer = in_process(trainer.config).racer
+    racer = trainer.config.racer
     optimal_s = trainer.optimal_lap_s
     # On several tracks the casual driver drives them all once.
     tracks, episodes = (racer.track_ids, len(racer.track_ids)) if racer.tracks else (racer.track, CASUAL_EPISODES)

@@ -95,6 +95,7 @@ def train(
         if start_model is not None:
             options = start_options(start_model, options)
         config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
+        _refuse_bridge_of_file(config, bridge_url)
         folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
         if go_on and processes.from_leader(lambda: _is_unfinished(folder, quiet)):
             _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), processes, quiet, as_json)
@@ -144,7 +145,13 @@ def _environment_options(env: str | None, track: str | None, bridge_url: str | N
         return {"env": env, "racer.track": track}
     if env not in (None, RACER_ID, REMOTE_RACER_ID):
         raise ConfigError(f"--bridge-url: a bridge only serves {RACER_ID}, got --env {env}. Leave one of them out.")
-    return {"env": REMOTE_RACER_ID, "env_args.bridge_url": bridge_url, "env_args.track_id": track}
+    return {"env": REMOTE_RACER_ID, "env_args.bridge_url": bridge_url, "racer.track": track}
+
+
+def _refuse_bridge_of_file(config: "RunConfig", bridge_url: str | None) -> None:
+    """No file tells us where to connect: it would get the bridge's token."""
+    if config.is_remote and config.env_args.get("bridge_url") != bridge_url:
+        raise ConfigError("env_args.bridge_url: a recipe cannot name a bridge. Give its URL with --bridge-url.")
 
 
 def resume(
@@ -197,10 +204,10 @@ class _Resume:
 
             config = replace(config, device=choose_device(self.device) or config.device)
         config = _without_module(config, import_and_say(self.allow_import))
-        if config.env == REMOTE_RACER_ID:
+        if config.is_remote:
             if self.bridge_url is None:
                 raise ConfigError("--bridge-url: this run trains on the cars of a bridge. Give its URL.")
-            return replace(config, env_args={**config.env_args, "bridge_url": self.bridge_url})
+            return replace(config, env_args={"bridge_url": self.bridge_url})
         if self.bridge_url is not None:
             raise ConfigError("--bridge-url: this run trains on cars in this process. Leave the option out.")
         if config.env_args and config.backend == "gymnasium":

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.envs.gym_registry import reward_threshold
-from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError
 from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.reports.curves import Curve, make_curve, read_events
 from hotlap.reports.run_record import EvaluationFigures, RunRecord
 from hotlap.training.metrics_collector import read_points
 from hotlap.training.results import ExperimentResults
-from hotlap.training.run_config import RunConfig
+from hotlap.training.run_config import in_process
 from hotlap.training.run_files.metrics_document import MetricPoint, TrainingMetrics
 from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder, open_run
 
@@ -27,7 +26,7 @@ def read_run(run: str) -> RunRecord:
     folder, config = open_run(run)
     results = ExperimentResults.load(folder.results) if folder.is_finished else None
     points = _read_points(folder)
-    local = _with_local_cars(config)
+    local = in_process(config)
     curves = _metric_curves(points) | read_events(folder.tensorboard)
     steps = [int(curve.step[-1]) for curve in curves.values() if len(curve)]
     elapsed = [float(curve.elapsed_s[-1]) for curve in curves.values() if len(curve.elapsed_s)]
@@ -49,15 +48,6 @@ def read_run(run: str) -> RunRecord:
         reward_threshold=None if local.is_racer else _find_reward_threshold(local.env),
         final=_final_figures(results) if results else None,
     )
-
-
-def _with_local_cars(config: RunConfig) -> RunConfig:
-    """The run as if its cars were not behind a bridge. Other runs are spared importing torch."""
-    if config.env != REMOTE_RACER_ID:
-        return config
-    from hotlap.training.vec_envs.factory import in_process
-
-    return in_process(config)
 
 
 def _find_reward_threshold(env_id: str) -> float | None:

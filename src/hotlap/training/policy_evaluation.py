@@ -18,9 +18,9 @@ from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
 from hotlap.tracks.registry import load_track
 from hotlap.training.algorithms.step_budget import Learner
-from hotlap.training.run_config import RunConfig
+from hotlap.training.run_config import RunConfig, in_process
 from hotlap.training.state.learner_state import normalizer_arrays, preserve_rng
-from hotlap.training.vec_envs.factory import in_process, make_cars
+from hotlap.training.vec_envs.factory import make_cars
 
 # Both are far from the seeds of training. The final figures are over starts not used for selection, since those would
 # flatter the model that was selected.

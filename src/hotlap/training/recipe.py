@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.config import build, read_mapping, snake_case
-from hotlap.envs.registration import RACER_ID
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import ConfigError
 from hotlap.training.run_config import RunConfig
 
@@ -55,7 +55,7 @@ def recipe_names() -> list[str]:
 def _default_recipe(asked: Mapping[str, Any]) -> str | None:
     """The shipped recipe for an algorithm and environment, if there is one."""
     algo, env = asked.get("algo", RunConfig.algo), asked.get("env", RunConfig.env)
-    name = {RACER_ID: f"racer-{algo}", "LunarLander-v3": f"lunar-{algo}"}.get(env)
+    name = {RACER_ID: f"racer-{algo}", REMOTE_RACER_ID: f"racer-{algo}", "LunarLander-v3": f"lunar-{algo}"}.get(env)
     if name and asked.get("device") == "cuda" and f"{name}-cuda" in recipe_names():
         return f"{name}-cuda"
     return name if name in recipe_names() else None

@@ -14,7 +14,7 @@ from hotlap.config import POSITIVE, Range, as_plain, build, check_ranges, read_m
 from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
 from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
 from hotlap.envs.racer import DEFAULT_TRACK
-from hotlap.envs.registration import RACER_ID
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ConfigError
@@ -24,12 +24,13 @@ from hotlap.tracks.registry import named_tracks
 from hotlap.training.checkpoint import CheckpointConfig
 from hotlap.training.hyperparameters import MAX_STEPS, A2CSettings, Hyperparameters, PPOSettings, SACSettings
 
+BRIDGE_URL = "bridge_url"  # the one key of `env_args` that cars behind a bridge take
 ALGORITHM_NAMES: tuple[str, ...] = get_args(AlgorithmName)
 
 
 @dataclass(frozen=True)
 class RacerOptions:
-    """The racer environment. Other environments take `env_args` instead."""
+    """The racer environment, in this process or behind a bridge. Other environments take `env_args` instead."""
 
     track: str = setting(DEFAULT_TRACK, "Id of the track.")
     action_repeat: int = setting(1, "Ticks of 1/60 s that one decision lasts.", Range(1, MAX_REPEAT))
@@ -132,15 +133,23 @@ class RunConfig:
             raise ConfigError(f"racer: this table is for {RACER_ID} only; {self.env} takes env_args. Leave it out.")
         if self.policy.action_head != "linear" and (not self.is_racer or self.algo == "sac"):
             raise ConfigError(f"policy.action_head: {self.policy.action_head} is for {RACER_ID} with PPO or A2C only.")
-        if self.is_racer and self.env_args:
-            raise ConfigError(f"env_args: {RACER_ID} takes its settings from the table `racer`. Leave env_args out.")
+        own_args = {BRIDGE_URL} if self.is_remote else set()
+        if self.is_racer and not own_args.issuperset(self.env_args):
+            raise ConfigError(f"env_args: {self.env} takes its settings from the table `racer`. Leave env_args out.")
         if self.is_racer and self.backend != "gymnasium":
-            raise ConfigError(f"backend: {RACER_ID} is always run by our own simulator. Leave the key out.")
+            raise ConfigError(f"backend: {self.env} is always run by our own simulator. Leave the key out.")
+        if self.is_remote and self.device != "cpu":
+            raise ConfigError(f"device: cars behind a bridge are trained on the CPU, got {self.device}. Give cpu.")
 
     @property
     def is_racer(self) -> bool:
-        """Whether the environment is our simulator in this process, not behind a bridge."""
-        return self.env == RACER_ID
+        """Whether the environment is our simulator, in this process or behind a bridge."""
+        return self.env in (RACER_ID, REMOTE_RACER_ID)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the cars are behind a bridge."""
+        return self.env == REMOTE_RACER_ID
 
     @property
     def experiment_id(self) -> str:
@@ -154,15 +163,21 @@ class RunConfig:
         return chosen
 
     def as_plain(self) -> dict[str, Any]:
-        """Plain data as in `config.toml`: without what this run does not use and what has its default."""
+        """Plain data as in `config.toml`: without what this run does not use and what has its default.
+
+        Nor with the address of a bridge, which may hold a token: no file tells us where to connect.
+        """
         used = {self.algo, "racer"} if self.is_racer else {self.algo}
         unused = {*ALGORITHM_NAMES, "racer", "env_args", "start_model", "start_weights"} - used
         default = RunConfig()
-        return {
+        plain = {
             key: value
             for key, value in as_plain(self).items()
             if key not in unused or getattr(self, key) != getattr(default, key)
         }
+        if self.is_remote:
+            plain.pop("env_args", None)
+        return plain
 
     def to_toml(self) -> str:
         """The text of `config.toml`."""
@@ -171,8 +186,7 @@ class RunConfig:
     def digest(self) -> str:
         """Identifies the configuration; the number of steps is not part of it, since a run may be extended.
 
-        Nor are the device, the place of the start model and the address of a bridge, which may be other ones when the
-        run is resumed.
+        Nor are the device and the place of the start model, which may be other ones when the run is resumed.
         """
         return digest_of(self.as_plain())
 
@@ -180,14 +194,20 @@ class RunConfig:
 def digest_of(plain: Mapping[str, Any]) -> str:
     """The digest of a resolved configuration as plain data; see `RunConfig.digest`."""
     plain = {key: value for key, value in plain.items() if key not in ("steps", "device", "start_model")}
-    if "env_args" in plain:
-        plain["env_args"] = {key: value for key, value in plain["env_args"].items() if key != "bridge_url"}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def load_config(path: Path) -> RunConfig:
     """The configuration in a TOML file."""
     return build(RunConfig, read_mapping(path), str(path), snake_case)
+
+
+def in_process(config: RunConfig) -> RunConfig:
+    """The configuration with cars behind a bridge replaced by cars in this process; any other stays the same.
+
+    Both kinds of cars are bit-identical, so models are evaluated here and drive either.
+    """
+    return replace(config, env=RACER_ID, env_args={}) if config.is_remote else config
 
 
 def with_steps(config: RunConfig, steps: int) -> RunConfig:

@@ -5,11 +5,12 @@ from typing import Any
 
 from hotlap.drivers.driver import BUILT_IN, find_driver_file
 from hotlap.envs.racer import DEFAULT_TRACK
+from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError, StateError
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, read_model
 from hotlap.training.algorithms.step_budget import Learner
-from hotlap.training.run_config import RunConfig
+from hotlap.training.run_config import RunConfig, in_process
 from hotlap.training.state.learner_state import load_weights
 
 _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")
@@ -26,6 +27,8 @@ def start_options(driver: str, asked: dict[str, Any]) -> dict[str, Any]:
     path = find_driver_file(driver, asked.get("racer.track") or DEFAULT_TRACK)
     model = read_model(path)
     options = _options_of(model.card)
+    if model.card.is_racer and asked.get("env") == REMOTE_RACER_ID:
+        options["env"] = REMOTE_RACER_ID
     for name in ("algo", "env"):
         if asked.get(name) not in (None, options[name]):
             raise ConfigError(f"--{name} {asked[name]!s:.80}: the model {path} is of {options[name]}. Leave one out.")
@@ -69,6 +72,7 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
 def _refuse_other_settings(config: RunConfig, card: ModelCard) -> None:
     """Name the first setting in which a run differs from the model it starts from."""
     options = {name: value for name, value in _options_of(card).items() if name not in ("policy", "env_args")}
+    config = in_process(config)
     options |= {f"policy.{name}": getattr(card.policy, name) for name in _SHAPE}
     for name, its in options.items():
         own: Any = config

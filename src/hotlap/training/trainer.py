@@ -10,7 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
-from hotlap.errors import DivergedError, ProcessLostError, TrainingError
+from hotlap.errors import BridgeError, DivergedError, ProcessLostError, TrainingError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.evaluation.returns import Returns
 from hotlap.models.model_file import read_model
@@ -33,7 +33,7 @@ from hotlap.training.run_files.run_lock import RunLock
 from hotlap.training.run_files.run_writer import RunWriter, SilentRunWriter
 from hotlap.training.start_model import load_start_model
 from hotlap.training.state.run_state import RunState
-from hotlap.training.vec_envs.factory import TrainingEnvs, in_process
+from hotlap.training.vec_envs.factory import TrainingEnvs
 from hotlap.training.vec_envs.finite_check import EnvironmentDivergedError
 
 
@@ -102,7 +102,7 @@ class Trainer:
         self._prepare_processes()
         envs = TrainingEnvs(self.config, self.processes)
         try:
-            if in_process(self.config).is_racer:
+            if self.config.is_racer:
                 warm_up()  # numba sets the number of torch's threads too when it starts its own, so this comes first
             torch.set_num_threads(self.config.torch_threads)
             session = _Session(self, envs, checkpoint)
@@ -121,8 +121,10 @@ class Trainer:
             self.lock.release()
 
     def _prepare_processes(self) -> None:
-        if not self.processes.is_alone and not self.config.is_racer:
-            raise TrainingError(f"{self.config.env}: several processes train only our cars. Start it without torchrun.")
+        if not self.processes.is_alone and (not self.config.is_racer or self.config.is_remote):
+            raise TrainingError(
+                f"{self.config.env}: several processes train only our cars in this process. Start it without torchrun."
+            )
         if self.config.device == "cuda":
             self.processes.use_gpu()
 
@@ -133,14 +135,14 @@ class _Session:
     def __init__(self, trainer: Trainer, envs: TrainingEnvs, checkpoint: Checkpoint | None) -> None:
         self._trainer, self._config, self._writer = trainer, trainer.config, trainer.writer
         self._envs, self._checkpoint = envs, checkpoint
-        config, local = self._config, in_process(self._config)
-        self._is_racer = local.is_racer
+        config = self._config
+        self._is_racer = config.is_racer
         self._learner = build_learner(config, envs.env, trainer.processes)
         self._learner.set_logger(Logger(None, []))
         self.evaluator = PolicyEvaluator(config, make_card(config, envs.env, 0, ""))
         self._racer_metrics = RacerMetricsCallback(
             optimal_lap_s=self.evaluator.optimal_lap_s,
-            first_lap_is_flying=local.racer.settings().episode.start == "random",
+            first_lap_is_flying=config.racer.settings().episode.start == "random",
         )
         self._state = RunState(config, self._learner, envs, self._racer_metrics, self._writer)
         self.checkpointing = CheckpointingCallback(
@@ -160,8 +162,14 @@ class _Session:
 
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""
-        learner = self._learner
         self._trainer.processes.explain_loss = self._lost
+        try:
+            return self._run()
+        except BridgeError as error:
+            raise self._bridge_lost(str(error)) from None
+
+    def _run(self) -> Outcome:
+        learner = self._learner
         try:
             self._writer.open(self._envs.env, self._checkpoint)
             learner.logger.output_formats.extend(self._writer.log_outputs)
@@ -209,6 +217,19 @@ class _Session:
         return ProcessLostError(
             f"{path}: {cause}, so training stopped at step {self._learner.num_timesteps}. {remedy}."
         )
+
+    def _bridge_lost(self, cause: str) -> TrainingError:
+        """The error with the checkpoint to resume from, which holds the state before this rollout."""
+        path = self._trainer.folder.path
+        self.checkpointing.save_boundary()
+        names = self._trainer.checkpoints.names()
+        remedy = (
+            f"{names[-1]} is intact: {self._trainer.processes.resume_command} {path} --bridge-url URL"
+            if names
+            else "There is no checkpoint yet: start again"
+        )
+        step = self._learner.num_timesteps
+        return TrainingError(f"{path}: {cause.rstrip('.')}, so training stopped at step {step}. {remedy}.")
 
     def _diverged(self, cause: str, uncounted: int = 0) -> DivergedError:
         """The error with the step and the checkpoint to resume from."""

@@ -123,7 +123,7 @@ def read_config(folder: Path) -> RunConfig | None:
             _CONFIGS.put(key, config, status.st_size)
     except (OSError, HotlapError):
         return None
-    return config if config.is_racer else None
+    return config if config.is_racer and not config.is_remote else None
 
 
 def view_run(run_id: str, folder: Path) -> RunView | None:

@@ -33,8 +33,8 @@ def test_the_card_of_another_environment_has_its_arguments_and_no_physics():
 
 def test_a_model_trained_behind_a_bridge_has_the_card_of_a_local_one():
     local = tiny_config(racer={"track": "track-03", "config": {}})
-    arguments = {"bridge_url": "ws://127.0.0.1:1", "track_id": "track-03"}
-    remote = tiny_config(env="hotlap/RemoteRacer-v0", env_args=arguments)
+    arguments = {"bridge_url": "ws://127.0.0.1:1"}
+    remote = tiny_config(env="hotlap/RemoteRacer-v0", env_args=arguments, racer={"track": "track-03", "config": {}})
     env = TrainingEnvs(local).env
     card = make_card(remote, env, 12, "digest")
     assert replace(card, config_digest="") == replace(make_card(local, env, 12, "digest"), config_digest="")

@@ -5,14 +5,13 @@ import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from hotlap.errors import BridgeConnectionError, ConfigError, TrackError, TrainingError
-from hotlap.training.run_config import RacerOptions
+from hotlap.training.run_config import RacerOptions, in_process
 from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
-from hotlap.training.vec_envs.factory import TrainingEnvs, in_process, make_cars
+from hotlap.training.vec_envs.factory import TrainingEnvs, make_cars
 from hotlap.training.vec_envs.racer import RacerVecEnv
-from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
-from tiny_runs import LUNAR, RACER, tiny_config
+from tiny_runs import LUNAR, RACER, REMOTE_RACER, tiny_config
 
-REMOTE = "hotlap/RemoteRacer-v0"
+NO_BRIDGE = {"bridge_url": "ws://127.0.0.1:9"}
 PLAIN = {"obs": False, "reward": False}
 
 
@@ -66,18 +65,22 @@ def test_the_envpool_backend_uses_the_seed_of_the_run():
 
 
 def test_cars_behind_a_bridge_are_bit_identical_to_local_cars(bridge_server):
-    episode = {"config": {"episode": {"maxSteps": 30, "start": "random"}}}
-    arguments = {"bridge_url": bridge_server.url, "track_id": "track-02", **episode}
-    remote = tiny_config(env=REMOTE, num_envs=3, env_args=arguments, normalize=PLAIN)
+    racer = {"config": {"episode": {"maxSteps": 30, "start": "random"}}, "tracks": ["track-02", "track-03"]}
+    racer |= {"action_repeat": 3, "stack": 2, "lap_fourier": 4, "observation": "road"}
+    arguments = {"bridge_url": bridge_server.url}
+    remote = tiny_config(env=REMOTE_RACER, num_envs=3, env_args=arguments, racer=racer, normalize=PLAIN)
     local = in_process(remote)
-    assert (local.env, local.num_envs, local.racer.track, local.env_args) == (RACER, 3, "track-02", {})
+    assert (local.env, local.num_envs, local.racer, local.env_args) == (RACER, 3, remote.racer, {})
     here, there = TrainingEnvs(local), TrainingEnvs(remote)
-    assert isinstance(there.env, GymVectorVecEnv)
-    assert str(here.env.observation_space) == str(there.env.observation_space)
+    assert here.env.observation_space == there.env.observation_space
     for envs in (here, there):
         envs.env.seed(7)
         envs.env.reset()
     assert play(here.env, 50) == play(there.env, 50)
+    saved, again = here.capture(), there.capture()
+    assert saved.keys() == again.keys()
+    assert [name for name in saved if saved[name].tobytes() != again[name].tobytes()] == []
+    assert there.env.reward_term_means == here.env.reward_term_means
     there.close()
 
 
@@ -111,8 +114,7 @@ def test_without_normalization_there_is_no_normalizer():
         (tiny_config(env="NoSuch-v0"), ConfigError, "'NoSuch-v0' is not known to Gymnasium"),
         (tiny_config(env="CartPole-v1", env_args={"wings": 2}), ConfigError, "cannot be made with"),
         (tiny_config(racer={"track": "nowhere"}), TrackError, "track 'nowhere' is not known"),
-        (tiny_config(env=REMOTE, env_args={"wings": 2}), TrainingError, "cannot be made with {'wings': 2}"),
-        (tiny_config(env=REMOTE, env_args={"bridge_url": "ws://127.0.0.1:9"}), BridgeConnectionError, "no bridge"),
+        (tiny_config(env=REMOTE_RACER, env_args=NO_BRIDGE), BridgeConnectionError, "no bridge"),
     ],
 )  # fmt: skip
 def test_unusable_environments_are_refused_in_one_line(config, kind, words):

@@ -28,7 +28,7 @@ class LearnerSpec:
     """What training has to know about one algorithm."""
 
     learner: type[Learner]
-    racer_learner: type[Learner] | None = None  # for our cars in this process; None: `learner`
+    racer_learner: type[Learner] | None = None  # for our cars; None: `learner`
     log_interval: int = 1  # of stable-baselines3's `learn`: rollouts on-policy, episodes off-policy
 
 

@@ -13,8 +13,7 @@ from hotlap.models.space_data import space_data
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
-from hotlap.training.run_config import RunConfig
-from hotlap.training.vec_envs.factory import in_process
+from hotlap.training.run_config import RunConfig, in_process
 
 
 def make_card(config: RunConfig, env: VecEnv, step: int, weights_digest: str) -> ModelCard:

@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import FleetState, check_repeat
+from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.infos import RESET_COLUMNS, REWARD_KEYS, Info, step_info
 from hotlap.envs.observations import ObservationStack, stacked_observation_space
 from hotlap.envs.racer import DEFAULT_TRACK, start_option
 from hotlap.envs.racer_vector import RacerVectorEnv
+from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.envs.settings import SettingsSource, StartName
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
@@ -36,7 +39,8 @@ class RacerVecEnv(BatchVecEnv):
     A step is one decision: `action_repeat` ticks with one action. The observation is the last `stack` observations,
     oldest first, followed by `lap_fourier` sines and cosines of the lap progress. Infos are sparse: one is filled only
     if the car completed a lap or its episode ended. Car i of a batch seeded s equals `RacerEnv` seeded s + i, bit for
-    bit.
+    bit. With `bridge`, the arguments of a connection
+    (`{"bridge_url": URL}`), a bridge drives the cars, with the same bits.
     """
 
     def __init__(
@@ -50,16 +54,31 @@ class RacerVecEnv(BatchVecEnv):
         lap_fourier: int = 0,
         observation: ObservationName = DEFAULT_OBSERVATION,
         num_threads: int | None = None,
+        bridge: Mapping[str, str] | None = None,
     ) -> None:
         check_repeat(action_repeat)
         observations = stacked_observation_space(stack, lap_fourier, observation)
-        cars = RacerVectorEnv(num_envs, track_id, config, num_threads=num_threads, observation=observation)
-        self.fleet = cars.fleet
+        arguments: dict[str, Any] = {"track_id": track_id, "config": config, "observation": observation}
+        if bridge is None:
+            self._cars: Any = RacerVectorEnv(num_envs, num_threads=num_threads, **arguments)
+        else:  # by its id, without importing the bridge
+            self._cars = gym.make_vec(
+                REMOTE_RACER_ID,
+                num_envs=num_envs,
+                vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
+                action_repeat=action_repeat,
+                **{**arguments, **bridge},
+            )
+        self.fleet: AnyFleet = self._cars.fleet
         self.action_repeat, self.stack, self.lap_fourier = action_repeat, stack, lap_fourier
         self._num_observations = num_observations(observation)
         self._stack = ObservationStack(num_envs, stack, self._num_observations, lap_fourier)
         self._ended: Mask | None = None  # which episodes ended on the last step; None before the first step
         super().__init__(num_envs, observations, action_space())
+
+    def close(self) -> None:
+        """Disconnect from the bridge, where the cars are behind one."""
+        self._cars.close()
 
     # --- seeds, options, reset ---
 

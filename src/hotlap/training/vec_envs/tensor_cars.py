@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hotlap.envs.fleet import Fleet
 from hotlap.sim.world import OBS_PROGRESS
 from hotlap.training.vec_envs.racer import RacerVecEnv
 
@@ -142,7 +143,10 @@ class _GpuEngine:
         from hotlap.sim import batch_cuda  # needs numba-cuda
 
         self._env, self._batch_cuda = env, batch_cuda
-        self._cars = batch_cuda.CudaCars(env.fleet.setting, *env.fleet.batch.obs.shape)
+        if not isinstance(env.fleet, Fleet):
+            raise TypeError("cars behind a bridge are trained on the CPU")
+        self._fleet = env.fleet
+        self._cars = batch_cuda.CudaCars(self._fleet.setting, *env.fleet.batch.obs.shape)
         batch = self._cars.batch
         self.actions = _tensor(self._cars.actions)
         self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))
@@ -155,10 +159,10 @@ class _GpuEngine:
         )
 
     def load(self) -> None:
-        self._cars.upload(self._env.fleet.states)
+        self._cars.upload(self._fleet.states)
 
     def store(self) -> None:
-        self._env.fleet.states[:] = self._cars.download()
+        self._fleet.states[:] = self._cars.download()
 
     def step(self) -> None:
         stream = self._batch_cuda.stream_of(torch.cuda.current_stream().cuda_stream)

@@ -1,7 +1,4 @@
-"""`GymVectorVecEnv`: a Gymnasium vector environment with same-step autoreset as a VecEnv of stable-baselines3.
-
-Training on cars behind a bridge uses it: they are made by their Gymnasium id, without importing the bridge.
-"""
+"""`GymVectorVecEnv`: a Gymnasium vector environment with same-step autoreset as a VecEnv of stable-baselines3."""
 
 from collections.abc import Mapping
 from typing import Any
