@@ -13,7 +13,7 @@ from hotlap.training.run_config import RunConfig, load_config
 from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.start_model import load_start_model, start_options
 from hotlap.training.vec_envs.factory import TrainingEnvs
-from tiny_runs import ALGORITHMS, LUNAR, assert_same_run, skip_evaluation, tensors, tiny_config, train
+from tiny_runs import ALGORITHMS, LUNAR, REMOTE_RACER, assert_same_run, skip_evaluation, tensors, tiny_config, train
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +73,15 @@ def test_a_model_of_another_environment_brings_its_own(trained):
     path = trained("a2c", env=LUNAR)
     config = resolve_config(None, start_options(str(path), {}))
     assert (config.algo, config.env, config.policy.net_arch) == ("a2c", LUNAR, (8,))
+
+
+def test_a_run_over_a_bridge_starts_from_a_model_of_the_racer(trained, bridge_server):
+    model = read_model(trained())
+    asked = {"env": REMOTE_RACER, "env_args.bridge_url": bridge_server.url, "num_envs": 2}
+    config = resolve_config(None, start_options(str(model.path), asked))
+    assert config.is_remote
+    for name, weights in started(config).policy.state_dict().items():
+        assert torch.equal(weights, torch.from_numpy(model.weights[name])), name
 
 
 def test_a_run_started_from_a_model_resumes_without_it(trained, tmp_path):

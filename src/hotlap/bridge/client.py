@@ -207,6 +207,7 @@ def _without_secrets(url: str) -> str:
 def connect_to_racer(url: str, track_ids: Iterable[str], *, binary: bool = False) -> BridgeClient:
     """Connect to a bridge and check that it has our physics version and these tracks."""
     client = BridgeClient(url)
+    url = _without_secrets(url)
     try:
         hello = client.ask(Hello(binary=binary or None), read_hello)
         if hello.protocol != PROTOCOL:

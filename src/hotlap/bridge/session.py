@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
@@ -35,8 +34,6 @@ from hotlap.tracks.registry import list_tracks
 
 logger = logging.getLogger(__name__)
 
-R = TypeVar("R")
-
 _CLOSED = Frame(encode(CloseResult()))
 
 
@@ -61,27 +58,28 @@ class Session:
 
     def begin(self, data: bytes, is_binary: bool = False) -> Frame | Building:
         """The reply to a message, or a simulation that has to be built first: the caller `finish`es it."""
-        return self._refusing(lambda: self._answer_binary(data) if is_binary else self._answer_text(data))
+        try:
+            return self._answer_binary(data) if is_binary else self._answer_text(data)
+        except Exception as error:  # a bug must fail one request, not stop the server
+            return self._error_reply(error)
 
     def finish(self, building: Building) -> Frame:
         """The reply to the reset whose simulation is built by now."""
-        request = self._resetting
+        request, self._resetting = self._resetting, None
         if request is None:
             raise RuntimeError("no reset is waiting for a simulation")
-        self._resetting = None
-        return self._refusing(lambda: self._reset(request, building.result()))
-
-    def _refusing(self, answer: Callable[[], R]) -> R | Frame:
-        """The answer, or an error reply."""
         try:
-            return answer()
-        except HotlapError as error:
+            return self._reset(request, building.result())
+        except Exception as error:
+            return self._error_reply(error)
+
+    def _error_reply(self, error: Exception) -> Frame:
+        if isinstance(error, HotlapError):
             return self._refuse(str(error))
-        except DECODE_ERRORS as error:
+        if isinstance(error, DECODE_ERRORS):
             return self._refuse(describe_decode_error(error))
-        except Exception as error:  # a bug must fail one request, not stop the server
-            logger.error("internal error: %s: %.400s", type(error).__name__, printable(str(error)))
-            return error_frame("bridge: internal error; the request failed. See the bridge's log.")
+        logger.error("internal error: %s: %.400s", type(error).__name__, printable(str(error)))
+        return error_frame("bridge: internal error; the request failed. See the bridge's log.")
 
     def _refuse(self, message: str) -> Frame:
         logger.info("refused: %.200s", printable(message))

@@ -202,7 +202,8 @@ class RunConfig:
 def digest_of(plain: Mapping[str, Any]) -> str:
     """The digest of a resolved configuration as plain data; see `RunConfig.digest`."""
     kept = {key: value for key, value in plain.items() if key not in ("steps", "device", "start_model")}
-    kept["evaluation"] = {key: value for key, value in kept["evaluation"].items() if "curve" not in key}
+    if "evaluation" in kept:
+        kept["evaluation"] = {key: value for key, value in kept["evaluation"].items() if "curve" not in key}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
