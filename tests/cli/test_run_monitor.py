@@ -79,8 +79,8 @@ def test_lines_hold_the_laps_and_the_time_left_and_the_end_comes_once(capsys, mo
         on_progress(TrainingProgress(1_000_448, 1_000_000, 9_000.0))  # the last step, before the evaluation at the end
         on_progress(END)
     assert capsys.readouterr().err.splitlines() == [
-        "40,000/1,000,000 steps  10,000 steps/s  return 0.00  1:36 left",
-        "400,000/1,000,000 steps  10,000 steps/s  return 0.50  completed 66.6 %  lap 44.95 s  best 44.20 s  gap 58.8 %"
+        "40000/1000000 steps  10,000 steps/s  return 0.00  1:36 left",
+        "400000/1000000 steps  10,000 steps/s  return 0.50  completed 66.6 %  lap 44.95 s  best 44.20 s  gap 58.8 %"
         "  1:00 left",
-        "1,000,448/1,000,000 steps  9,000 steps/s  return 0.50  completed 100 %  lap 33.44 s  best 33.35 s  gap 0.0 %",
+        "1000448/1000000 steps  9,000 steps/s  return 0.50  completed 100 %  lap 33.44 s  best 33.35 s  gap 0.0 %",
     ]

@@ -121,7 +121,7 @@ def _progress_lines(write: Callable[[str], None]) -> "OnProgress":
         now_s = time.monotonic()
         if progress.is_end or (progress.step < progress.total and now_s - last_s >= LINE_INTERVAL_S):
             last_s = now_s
-            write(f"{progress.step:,}/{progress.total:,} steps  {_figures(progress)}{_time_left(progress)}")
+            write(f"{progress.step}/{progress.total} steps  {_figures(progress)}{_time_left(progress)}")
 
     return show
 
