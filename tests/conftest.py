@@ -33,6 +33,9 @@ STEPPING_FOLDERS = {
 # The simulator and the loop that drives a policy are compiled side by side, which takes half the time.
 COMPILED = ("batch_cpu", "policy_drive")
 
+# Their tests take longest, so they run first: at the end, one process would wait for another.
+LONG_FILES = ("test_train_torchrun.py", "test_shipped_models.py", "test_model_files.py", "test_local_pool.py")
+
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
@@ -73,7 +76,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their fixtures."""
+    """Mark tests by their fixtures, and bring the longest to the front."""
+    items.sort(key=lambda item: item.path.name not in LONG_FILES)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if SERVER_FIXTURES.intersection(fixtures):
