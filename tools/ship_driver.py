@@ -26,6 +26,7 @@ from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.models.model_file import ModelFile, read_model, write_model
 from hotlap.models.shipped_models import (
     CHAMPION_STARTS,
+    FIRST_STARTS,
     GENERALIST,
     GENERALIST_STARTS,
     SHIPPED_FOLDER,
@@ -57,7 +58,11 @@ def make_figures(name: str, model: ModelFile) -> dict[str, Any]:
     """The measured part of a card."""
     driver = LearnedDriver.from_file(model)
     if name != GENERALIST:
-        return {"starts": CHAMPION_STARTS, **figures_of(measure(driver, name, CHAMPION_STARTS))}
+        return {
+            "starts": CHAMPION_STARTS,
+            **figures_of(measure(driver, name, CHAMPION_STARTS)),
+            "first": {"starts": FIRST_STARTS, **figures_of(measure(driver, name, FIRST_STARTS))},
+        }
     tracks = {track: figures_of(measure(driver, track, GENERALIST_STARTS)) for track in unseen_tracks()}
     gaps = [row["gap_to_optimal"] for row in tracks.values() if row["gap_to_optimal"] is not None]
     return {
@@ -162,7 +167,7 @@ def write_card(path: Path, card: dict[str, Any]) -> None:
     """Write the card beside the model, as data and as a page."""
     path.with_suffix(".json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     path.with_suffix(".md").write_text(to_markdown(card), encoding="utf-8")
-    shown = {key: value for key, value in card["figures"].items() if key != "tracks"}
+    shown = {key: value for key, value in card["figures"].items() if key not in ("tracks", "first")}
     print(f"{path.name}: {path.stat().st_size:,} bytes, {shown}", flush=True)
 
 

@@ -185,7 +185,7 @@ def short_split(monkeypatch):
 
 
 def test_a_split_gives_the_figures_of_every_track(hotlap, short_split):
-    answer = hotlap("evaluate", "casual", "--split", "test", "--episodes", 1, "--json")
+    answer = hotlap("evaluate", "generalist", "--split", "test", "--episodes", 1, "--json")
     found = answer.figures
     assert (answer.code, found["split"], found["completed_tracks"]) == (0, "test", 3)
     assert [row["track"] for row in found["tracks"]] == short_split
@@ -196,9 +196,9 @@ def test_a_split_gives_the_figures_of_every_track(hotlap, short_split):
 
 
 def test_the_table_of_a_split(hotlap, short_split):
-    answer = hotlap("evaluate", "casual", "--split", "test", "--episodes", 1)
+    answer = hotlap("evaluate", "generalist", "--split", "test", "--episodes", 1)
     starts, head, *rows, completed, gap = answer.out.splitlines()
-    assert starts == "casual, 1 episode from the line on each track"
+    assert starts == "generalist, on each track 1 random start, seed 0"
     assert head.split() == ["track", "completed", "clean", "laps", "median", "lap", "gap"]
     assert [row.split()[0] for row in rows] == short_split
     assert completed == "completed from every start: 3 of 3 tracks"

@@ -159,7 +159,7 @@ def _evaluate_split(driver: str, split: str, tracks: list[str], task: "Mapping[s
         found |= {"tracks": [_as_dict(result) for result in results], "completed_tracks": completed}
         print_json({**found, "median_gap_to_optimal": median, "worst_gap_to_optimal": worst})
         return
-    print(f"{results[0].driver}, {_describe_starts(results[0])} on each track")
+    print(f"{results[0].driver}, on each track {_describe_starts(results[0])}")
     print("track       completed  clean laps  median lap    gap")
     for result in results:
         print(_row(result))

@@ -290,7 +290,10 @@ def _run(
     as_json: bool,
 ) -> None:
     """Train with a progress display and signal handlers, then print the outcome."""
+    from hotlap.training.optimizer_start import skip_compiler_import
+
     path, processes = trainer.folder.path, trainer.processes
+    skip_compiler_import()
 
     def start() -> None:
         on_ready()

@@ -58,7 +58,9 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     inbox = _Inbox()
     from hotlap.scale.run_task import execute  # takes seconds; a closed stdin ends the process meanwhile
+    from hotlap.training.optimizer_start import skip_compiler_import
 
+    skip_compiler_import()
     decode = msgspec.json.Decoder(RunTask).decode
     reports.write(READY + b"\n")
     while True:
