@@ -77,3 +77,9 @@ def test_the_time_left_is_known_from_the_first_steps_on(clock):
     assert run.reports[-1].left_s == pytest.approx(480 / 20)
     run.step(24.0, 490)  # over the total by a part of a vector step
     assert run.reports[-1].left_s == 0.0
+
+
+def test_the_time_left_is_not_told_from_the_start_up_of_a_long_run():
+    """A GPU's program is compiled in the first rollout: 4,096 of 120 million steps after ten seconds."""
+    assert TrainingProgress(4096, 120_000_000, 410.0).left_s is None
+    assert TrainingProgress(240_000, 120_000_000, 10_000.0).left_s == pytest.approx(11_976.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stable_baselines3.common.callbacks import BaseCallback
 
 INTERVAL_S = 0.25
+MIN_FRACTION = 0.002  # of a run, before which its speed is mostly that of its start
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,10 @@ class TrainingProgress:
 
     @property
     def left_s(self) -> float | None:
-        """The time that the rest takes at the speed so far; None before the first steps."""
-        return max(self.total - self.step, 0) / self.steps_per_s if self.steps_per_s > 0.0 else None
+        """The time that the rest takes at the speed so far; None where too little is done to tell."""
+        if self.steps_per_s <= 0.0 or self.step < MIN_FRACTION * self.total:
+            return None
+        return max(self.total - self.step, 0) / self.steps_per_s
 
 
 OnProgress = Callable[[TrainingProgress], None]
