@@ -36,6 +36,9 @@ COMPILED = ("batch_cpu", "policy_drive")
 # Their tests take longest, so they run first: at the end, one process would wait for another.
 LONG_FILES = ("test_train_torchrun.py", "test_shipped_models.py", "test_model_files.py", "test_local_pool.py")
 
+# These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
+SHARED_FIXTURES = ("followed", "play_server", "bridge_server", "racer", "soft_racer", "cartpole", "train")
+
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
@@ -76,14 +79,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their fixtures, and bring the longest to the front."""
-    items.sort(key=lambda item: item.path.name not in LONG_FILES)
+    """Mark tests by their fixtures, and order them for several processes."""
+    items.sort(key=place_of)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if SERVER_FIXTURES.intersection(fixtures):
             item.add_marker(pytest.mark.integration)
         if "followed" in fixtures:
             item.add_marker(pytest.mark.timeout(SOLVING_S))
+
+
+def place_of(item: pytest.Item) -> int:
+    """The long tests first, then those of each shared fixture, then all others as they were."""
+    if item.path.name in LONG_FILES:
+        return 0
+    fixtures = getattr(item, "fixturenames", ())
+    shared = (place for place, name in enumerate(SHARED_FIXTURES, 1) if name in fixtures)
+    return next(shared, len(SHARED_FIXTURES) + 1)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -61,8 +61,8 @@ HASHES_ADVICE = "Go online, or, if you trust your package index although it has 
 PINS_ADVICE = "Go online and run this again, or set HOTLAP_PINS=off for versions that are untested."
 INTERRUPTED = 130
 
-# Several processes run the tests, one for each core; `-n 0` after the verb keeps them in one.
-FAST_TESTS = "pytest -n logical --maxprocesses 8 --dist worksteal"
+# Several processes run the tests, one more than there are cores: some tests wait. `-n 0` after the verb makes it one.
+FAST_TESTS = f"pytest -n {min(8, (os.cpu_count() or 1) + 1)} --dist worksteal"
 LINT = ["ruff format --check", "ruff check", "mypy"]
 SLOW_PART_S = 1200
 

@@ -320,7 +320,7 @@ def test_the_watch_notices_what_it_looks_for(cartpole, place):
     weakened.write_text(
         "import hotlap.envs.gym_registry as subject\nsubject.check_env_id = lambda env_id, allowed=(): env_id\n"
     )
-    report = attack(place, [cartpole.path], 1, 400)
+    report = attack(place, [cartpole.path], 1, 100)
     assert report["is_canary_imported"]
     assert any(CANARY in line for line in report["seen"])
     assert (place / "ran").exists()
