@@ -61,6 +61,16 @@ def test_one_foreign_value_among_several_is_enough(server):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+@pytest.mark.parametrize("user", ["evil@", "evil.com\\@", "evil:secret@", "@"])
+def test_a_user_before_the_servers_own_address_is_refused(server, name, user):
+    """Another reader of such an address may take what stands before the @ for the host."""
+    scheme = "http://" if name == "Origin" else ""
+    assert server.get("/api/status", **{name: f"{scheme}{user}127.0.0.1:{server.port}"}).status == 403
+    assert server.get("/api/status", **{name: f"{scheme}127.0.0.1:{server.port}"}).status == 200
+
+
+@pytest.mark.integration
 def test_a_link_on_a_foreign_page_opens_the_page_but_nothing_else(server):
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert server.get("/", **link).status == 200
