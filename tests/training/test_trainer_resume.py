@@ -115,7 +115,8 @@ def test_a_run_resumed_from_any_of_its_checkpoints_is_bit_identical(tmp_path, wh
             (killed / f"checkpoint_{later}.zip").unlink()
         with folder.journal.open("ab") as journal:
             journal.write(b'{"timestep": 999, "epi')  # torn in the middle of a write
-        (killed / ".checkpoint_99.zip.1-2.partial").write_bytes(b"half")
+        for name in (".checkpoint_99.zip.1-2.partial", ".ppo_seed42_results.json.1-2.partial"):
+            (killed / name).write_bytes(b"half")
         assert train(config, killed, resume=True).step == 102
         assert_same_run(killed, whole(config), config)
         assert list(killed.glob("*.partial")) == []

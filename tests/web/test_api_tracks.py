@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import time
 
 import pytest
 
@@ -112,7 +113,8 @@ def test_the_optimum_of_a_built_in_track_is_known(play_server):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_optimum_of_a_drawn_track_is_solved_with_progress(play_server):
-    drawing = {"id": "solved-oval", "points": ellipse(), "width_m": 12.0}
+    # A road that was never solved on this machine, whose solved laps are cached.
+    drawing = {"id": "solved-oval", "points": ellipse(), "width_m": 12.0 + time.time_ns() % 10**6 / 1e6}
     assert play_server.post("/api/tracks", drawing).status == 201
     path = "/api/tracks/solved-oval/optimal"
     assert play_server.get(path).json["state"] == "none"
@@ -129,4 +131,4 @@ def test_the_optimum_of_a_drawn_track_is_solved_with_progress(play_server):
     assert entries["optimal"]["lap_time_sec"] == pytest.approx(solved["lap_time_sec"], rel=0.02)
     assert play_server.get(f"/{solved['replay']}").status == 200
     drivers = [driver["id"] for driver in play_server.get("/api/drivers?track=solved-oval").json]
-    assert drivers == ["optimal", "casual"]
+    assert drivers == ["generalist", "optimal", "casual"]

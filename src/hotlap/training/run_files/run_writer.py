@@ -60,7 +60,7 @@ class RunWriter:
         else:
             step = checkpoint.snapshot.step
             drop_events_after(self.folder.tensorboard, step, with_evaluation=_is_evaluated(checkpoint, step))
-        for pattern in (".*.zip.*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
+        for pattern in (".*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
             for draft in self.folder.path.glob(pattern):
                 draft.unlink(missing_ok=True)
         self._events = EventWriter(self.folder.tensorboard)
