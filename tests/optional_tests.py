@@ -23,6 +23,8 @@ UNKNOWN_S = 120.0  # taken for the duration of a test that is not in the record
 PATIENCE = 2.0
 
 FOUND = pytest.StashKey[set[str]]()  # the optional tests among those that were collected
+# Those of them that the record must name. Whether one that measures speed passes depends on the machine.
+RECORDED = pytest.StashKey[set[str]]()
 ENDS_S = pytest.StashKey[float]()  # when the part must end, by time.monotonic()
 
 
@@ -50,6 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = {name for name in MARKERS if config.getoption(name)}
     marks = {item.nodeid: {name for name in MARKERS if item.get_closest_marker(name)} for item in items}
     config.stash[FOUND] = {nodeid for nodeid, names in marks.items() if names}
+    config.stash[RECORDED] = {nodeid for nodeid, names in marks.items() if names - {"bench"}}
     keep = {nodeid for nodeid, names in marks.items() if (names & asked if asked else not names)}
     if config.getoption("part"):
         record = read_record()

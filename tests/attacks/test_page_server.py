@@ -1,6 +1,7 @@
 """What was tried against the page's server: hostile requests by the thousand, and reading outside its folders."""
 
 import asyncio
+import errno
 import json
 import os
 import socket
@@ -268,7 +269,10 @@ def test_garbage_on_the_wire_is_answered_or_closed(play_server):
                 plain.sendall(garbage)
                 plain.shutdown(socket.SHUT_WR)
                 answer = plain.recv(4096)
-            except ConnectionError:
+            except OSError as error:
+                # The server has closed the connection; a shutdown of one that was reset is not a ConnectionError.
+                if not isinstance(error, ConnectionError) and error.errno != errno.ENOTCONN:
+                    raise
                 answer = b""
         assert not answer.startswith(b"HTTP/1.1 2"), garbage[:60]
         assert not answer.startswith(b"HTTP/1.1 500"), garbage[:60]
