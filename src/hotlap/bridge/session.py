@@ -116,6 +116,7 @@ class Session:
         plan = plan_simulation(request)
         if self._simulation is not None and self._simulation.fits(plan):
             return self._reset(request, self._simulation)
+        plan.refuse_unknown_tracks()
         self._resetting = request
         return Building(plan, self._rng)
 

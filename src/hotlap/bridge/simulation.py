@@ -1,9 +1,8 @@
 """The cars of one connection: one car or a batch, stepped by requests and described by replies."""
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -51,9 +50,8 @@ def settings_from(config: bytes) -> RacerSettings:
     return RacerSettings() if config in _NO_CONFIG else RacerSettings.load(decode_config(config))
 
 
-@dataclass(frozen=True)
-class SimulationPlan:
-    """The simulation that a reset asks for."""
+class SimulationPlan(NamedTuple):
+    """The simulation that a reset asks for; a tuple, since every reset makes and compares one."""
 
     track_ids: list[str]  # as the client gave them
     settings: RacerSettings
@@ -70,6 +68,10 @@ class SimulationPlan:
         """Each track that a car drives on, once."""
         return list(dict.fromkeys(self.track_ids[: self.num_cars]))
 
+    def refuse_unknown_tracks(self) -> None:
+        """Raise for a track that does not exist, before any is built; looks on the disk."""
+        find_entries(self.track_ids)
+
     def build(self, rng: np.random.Generator) -> "Simulation":
         """A new simulation; `rng` draws its seed if its first reset gives none."""
         fleet = Fleet(self.track_ids, self.settings, self.num_cars, CpuEngine(), self.observation)
@@ -77,7 +79,7 @@ class SimulationPlan:
 
 
 def plan_simulation(request: Reset) -> SimulationPlan:
-    """What a reset asks for; raises if it cannot be had."""
+    """What a reset asks for; raises if it contradicts itself."""
     track_ids = request.track_id if request.track_id is not None else DEFAULT_TRACK
     if isinstance(track_ids, list) and request.num_envs is None:
         raise ConfigError("trackId: a list of tracks needs numEnvs. Name one track, or ask for a batch.")
@@ -86,7 +88,6 @@ def plan_simulation(request: Reset) -> SimulationPlan:
     settings = settings_from(bytes(request.config))
     _check_seed(request)
     _check_repeat(request)
-    find_entries(track_ids)
     return SimulationPlan(track_ids, settings, request.num_envs, request.observation or DEFAULT_OBSERVATION)
 
 
