@@ -1,4 +1,4 @@
-"""Trains racer-ppo with one change at a time and prints what each gives: python benchmarks/ablations.py [--workers 2].
+"""Trains a recipe with one change at a time and prints what each gives: python benchmarks/ablations.py [--workers 2].
 
 The recipe and each change are trained from seeds 1 to 5, one core per run, as `hotlap train` does. Then the best model
 of every run is evaluated from 1,000 random starts not used for selection, which takes seconds. Runs stay in the output
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotlap.cli.output import writable
+from hotlap.atomic_files import writable
 from hotlap.drivers.driver import make_driver
 from hotlap.errors import ConfigError, HotlapError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
@@ -27,11 +27,11 @@ from hotlap.optimal.reference import find_reference
 from hotlap.reports.formatting import MISSING, percent
 from hotlap.reports.plots.chart import DRIVER, FOOT_IN, OPTIMUM, RIGHT_IN, TITLE_IN, WIDTH_IN, to_png, write_title
 from hotlap.reports.tables import Table, to_markdown
-from hotlap.tracks.map_colours import BACKGROUND, BADGE, FAINT, TEXT
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig, load_config
+from hotlap.runs.run_folder import CONFIG_NAME, RunFolder
+from hotlap.tracks.maps.map_colours import BACKGROUND, BADGE, FAINT, TEXT
 from hotlap.tracks.registry import load_track
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import RunConfig, load_config
-from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder
 from results_file import write_results
 
 RECIPE, OUT = "racer-ppo", Path("results/ablations")
@@ -98,17 +98,19 @@ CHANGES = {
 
 @dataclass(frozen=True)
 class Job:
-    """One run: a change, a seed, the folder of all runs, and its decisions, None for the recipe's."""
+    """One run: a change, a seed, the folder of all runs, its decisions, None for the recipe's, and the recipe."""
 
     change: str
     seed: int
     out: Path
     steps: int | None = None
+    recipe: str = RECIPE
 
     @property
     def name(self) -> str:
         """The name of its folder."""
-        return f"{self.change}-seed{self.seed}"
+        name = f"{self.change}-seed{self.seed}"
+        return name if self.recipe == RECIPE else f"{self.recipe}-{name}"
 
     @property
     def folder(self) -> Path:
@@ -119,7 +121,7 @@ class Job:
     def config(self) -> RunConfig:
         """Its settings."""
         steps = {} if self.steps is None else {"steps": self.steps}
-        return resolve_config(RECIPE, {**CHANGES[self.change].settings, **steps, "seed": self.seed})
+        return resolve_config(self.recipe, {**CHANGES[self.change].settings, **steps, "seed": self.seed})
 
     @property
     def is_begun(self) -> bool:
@@ -140,6 +142,7 @@ class Job:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train what is missing and print the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipe", default=RECIPE, help=f"the recipe that is changed; {RECIPE} unless given")
     parser.add_argument("--only", nargs="+", metavar="CHANGE", choices=CHANGES, default=list(CHANGES))
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the runs")
     parser.add_argument("--workers", type=positive, default=1, help="runs at a time, one core each")
@@ -148,8 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures of every run, too")
     parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the gaps, too")
     options = parser.parse_args(arguments)
-    jobs = [Job(name, seed, options.out, options.steps) for name in options.only for seed in SEEDS]
-    base = [Job(BASE, seed, options.out, options.steps) for seed in SEEDS]
+    common = options.out, options.steps, options.recipe
+    jobs = [Job(name, seed, *common) for name in options.only for seed in SEEDS]
+    base = [Job(BASE, seed, *common) for seed in SEEDS]
     try:
         picture = None if options.picture is None else writable(options.picture)
         failed = [] if options.table else train_all(jobs, options.workers)
@@ -159,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(f"{options.out}: has no finished run of these changes. Train them first.")
         print(make_table(found))
         if options.json is not None:
-            write_results(writable(options.json), {"recipe": RECIPE, "runs": figures(shown, found)})
+            write_results(writable(options.json), {"recipe": options.recipe, "runs": figures(shown, found)})
         if picture is not None:
             picture.write_bytes(draw_gaps(found))
     except HotlapError as error:

@@ -35,10 +35,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 import hotlap
 from hotlap.envs.infos import STEP_KEYS
 from hotlap.envs.spaces import action_space, observation_space
-from hotlap.training.hyperparameters import MAX_STEPS
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import RunConfig, in_process
-from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.runs.hyperparameters import MAX_STEPS
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig, in_process
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 
 RECIPE = "racer-ppo"

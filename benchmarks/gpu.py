@@ -1,6 +1,7 @@
-"""Prints the tables of docs/gpu.md in Markdown: python benchmarks/gpu.py [engine] [speed] [learning] [--device cuda].
+"""Prints tables of simulating and learning on a GPU: python benchmarks/gpu.py [engine] [speed] [learning].
 
-`--small` runs everything at a size that a CPU can do, to test the program; its figures mean nothing.
+`--json FILE.json` writes the figures, too. `--small` runs everything at a size that a CPU can do, to test the program;
+its figures mean nothing.
 """
 
 import argparse
@@ -8,22 +9,26 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
+from hotlap.atomic_files import writable
 from hotlap.bench.simulator import cuda_rate, measure_sim
 from hotlap.errors import HotlapError
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig
 from hotlap.sim.batch_cpu import warm_up
 from hotlap.training.algorithms.registry import build_learner
 from hotlap.training.device import choose_device
+from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.model_card import make_card
 from hotlap.training.vec_envs.factory import TrainingEnvs
+from results_file import write_results
 
 RECIPE = "racer-ppo-cuda"
 ACTION_REPEAT = 4  # as the recipes drive
@@ -99,18 +104,22 @@ def make_learner(config: RunConfig) -> tuple[Any, TrainingEnvs]:
     return learner, envs
 
 
-def print_engine(device: str, is_small: bool) -> None:
-    """The simulator alone."""
+def print_engine(device: str, is_small: bool) -> list[dict[str, Any]]:
+    """The simulator alone; returns its steps per second by ticks per step."""
     num_cars = 256 if is_small else 1 << 20
     found = measure_sim(num_cars, None, device, "track-01", 1.0 if is_small else 3.0)
     print(f"\n{num_cars:,} cars on {device}: {found.steps_per_sec / 1e6:.1f} million steps/s of one tick", flush=True)
+    rows = [{"cars": num_cars, "ticks_per_step": 1, "steps_per_s": found.steps_per_sec}]
     if device == "cuda":
         rate = cuda_rate(num_cars, "track-01", 3.0, ACTION_REPEAT) / 1e6
         print(f"{ACTION_REPEAT} ticks per step: {rate:.1f} million steps/s, {ACTION_REPEAT * rate:.1f} million ticks/s")
+        rows.append({"cars": num_cars, "ticks_per_step": ACTION_REPEAT, "steps_per_s": 1e6 * rate})
+    return rows
 
 
-def print_speed(device: str, is_small: bool) -> None:
-    """Decisions per second, learning included."""
+def print_speed(device: str, is_small: bool) -> list[dict[str, Any]]:
+    """Decisions per second, learning included; returns them by the sizes of a case."""
+    rows = []
     print("\n| cars | net | epochs | minibatches | million decisions/s | million samples trained/s | ms per rollout |")
     print("| ---: | --- | ---: | ---: | ---: | ---: | ---: |")
     for case in SMALL_CASES if is_small else SPEED_CASES:
@@ -125,10 +134,13 @@ def print_speed(device: str, is_small: bool) -> None:
         rate = num_rows / median_s / 1e6
         sizes = f"{case.num_cars:,} | {case.width}-{case.width} | {case.num_epochs} | {case.num_batches}"
         print(f"| {sizes} | {rate:.1f} | {rate * case.num_epochs:.1f} | {median_s * 1e3:.1f} |", flush=True)
+        rows.append({**case._asdict(), "decisions_per_s": 1e6 * rate, "rollout_s": clock.times_s})
+    return rows
 
 
-def print_learning(device: str, is_small: bool) -> None:
-    """Completion and gap to the optimal lap after some seconds of training, for each seed."""
+def print_learning(device: str, is_small: bool) -> list[dict[str, Any]]:
+    """Completion and gap to the optimal lap after some seconds of training; returns the evaluations of each seed."""
+    rows = []
     seeds, check_s = (SEEDS[:1], (1.0,)) if is_small else (SEEDS, CHECK_S)
     print("\n| seed | " + " | ".join(f"after {seconds:.0f} s: completed, clean, gap" for seconds in check_s) + " |")
     print("| ---: |" + " --- |" * len(check_s))
@@ -140,6 +152,7 @@ def print_learning(device: str, is_small: bool) -> None:
         clock = LearningClock(PolicyEvaluator(config, make_card(config, envs.env, 0, "")), check_s)
         learner.learn(config.steps, callback=clock)
         envs.close()
+        rows.append({"seed": seed, "checks": clock.found})
         cells = []
         for index, figures in enumerate(clock.found):
             gap = figures.get("eval/gap_to_optimal")
@@ -153,6 +166,12 @@ def print_learning(device: str, is_small: bool) -> None:
         if found:
             median, worst = 100 * statistics.median(found), 100 * max(found)
             print(f"\nafter {seconds:.0f} s: median gap {median:.1f} %, worst {worst:.1f} %")
+    return rows
+
+
+def describe_device(device: str) -> str:
+    """The name of the GPU, or the CPU's."""
+    return torch.cuda.get_device_name() if device == "cuda" else device
 
 
 PARTS = {"engine": print_engine, "speed": print_speed, "learning": print_learning}
@@ -163,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all")
     parser.add_argument("--device", default="cuda", help="cuda, or cpu with --small")
+    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write the figures, too")
     parser.add_argument("--small", action="store_true", help="test the program; the figures mean nothing")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.parts) - set(PARTS))
@@ -172,8 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         device = choose_device(options.device) or "cuda"
         warm_up()
-        for name in options.parts or PARTS:
-            PARTS[name](device, options.small)
+        found = {name: PARTS[name](device, options.small) for name in options.parts or PARTS}
+        if options.json is not None:
+            write_results(writable(options.json), {"device": describe_device(device), **found})
     except HotlapError as error:
         print(f"gpu: {error}", file=sys.stderr)
         return 2

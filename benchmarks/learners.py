@@ -21,13 +21,13 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
 from hotlap.reports.statistics import summarise
+from hotlap.runs.recipe import resolve_config
 from hotlap.sim.batch_cpu import warm_up
 from hotlap.training.algorithms import registry
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
+from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_files.model_card import make_card
 from hotlap.training.vec_envs.factory import TrainingEnvs
 
 LEARNERS = {"TensorPPO": TensorPPO, "HotlapPPO": HotlapPPO}

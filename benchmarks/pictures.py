@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hotlap.cli.output import writable
+from hotlap.atomic_files import writable
 from hotlap.errors import HotlapError, ReportError
 from hotlap.optimal.reference import find_reference
 from hotlap.reports.model_laps import drive_model, fastest_laps, measure_baselines

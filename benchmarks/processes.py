@@ -94,7 +94,7 @@ def write_recipe(place: Path, recipe: Path, times: int = 1) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print one JSON object; returns the exit code."""
-    recipe = Path(__file__).resolve().parent.parent / "src/hotlap/training/recipes/racer-ppo.toml"
+    recipe = Path(__file__).resolve().parent.parent / "src/hotlap/runs/recipes/racer-ppo.toml"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("speed", "learning"))
     parser.add_argument("--processes", type=int, default=2)

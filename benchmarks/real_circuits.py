@@ -20,8 +20,8 @@ from hotlap.models.shipped_models import GENERALIST, GENERALIST_STARTS, START_SE
 from hotlap.optimal.reference import find_or_solve_reference
 from hotlap.reports.formatting import MISSING, percent, seconds, signed_percent
 from hotlap.reports.tables import Table, to_markdown
+from hotlap.tracks.files.track_import import import_centreline
 from hotlap.tracks.registry import load_track, save_track
-from hotlap.tracks.track_import import import_centreline
 
 COLUMNS = ("circuit", "length", "completed", "clean laps", "median lap", "optimal lap", "gap")
 

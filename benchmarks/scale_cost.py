@@ -1,4 +1,4 @@
-"""Computes what a sweep takes and costs on 1 to 1,000 machines from figures measured on one (docs/scale.md).
+"""Computes what a sweep takes and costs on 1 to 1,000 machines from figures measured on one.
 
 python benchmarks/scale_cost.py --runs 3000 --run-s 322 --slots 2 --price 0.10 [--json]
 """
@@ -16,7 +16,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Assumptions:
-    """One sweep and one kind of machine. The defaults of measured figures are those that docs/scale.md quotes."""
+    """One sweep and one kind of machine. experiments/2026-11-15-sweeps.md has the measured defaults."""
 
     runs: int  # trials times seeds
     run_s: float  # measured: one run, while `slots` of them train on a machine

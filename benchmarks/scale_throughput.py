@@ -26,13 +26,13 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_AUTH_MODE"] = "token"
 os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
-from hotlap.scale.local_pool import LocalPool
-from hotlap.scale.run_messages import RunReport, RunTask
-from hotlap.scale.scheduler import Scheduler
-from hotlap.scale.study import SweepStudy
-from hotlap.scale.sweep_file import load_sweep
-from hotlap.scale.sweep_folder import SweepFolder, create_folder
-from hotlap.scale.sweep_runner import Pool, run_sweep
+from hotlap.sweeps.local_pool import LocalPool
+from hotlap.sweeps.run_messages import RunReport, RunTask
+from hotlap.sweeps.scheduler import Scheduler
+from hotlap.sweeps.study import SweepStudy
+from hotlap.sweeps.sweep_file import load_sweep
+from hotlap.sweeps.sweep_folder import SweepFolder, create_folder
+from hotlap.sweeps.sweep_runner import Pool, run_sweep
 
 RUN: dict[str, Any] = {
     "algo": "ppo",
@@ -139,7 +139,7 @@ def measure_ray(place: Path, steps: int, rounds: int) -> dict[str, Any]:
     """The same run on the local pool and as a Ray task on a node of this machine, in turns."""
     from ray.cluster_utils import Cluster
 
-    from hotlap.scale.ray_pool import RayPool
+    from hotlap.sweeps.ray_pool import RayPool
 
     local = warm(place, 1)
     node = {"node_ip_address": "127.0.0.1", "include_dashboard": False, "object_store_memory": 80 << 20}

@@ -1,5 +1,6 @@
 """Set-up for every test: its own HOTLAP_HOME, one thread for torch, a compiled simulator, servers."""
 
+import gc
 import os
 import shutil
 import signal
@@ -33,8 +34,13 @@ STEPPING_FOLDERS = {
 # The simulator and the loop that drives a policy are compiled side by side, which takes half the time.
 COMPILED = ("batch_cpu", "policy_drive")
 
-# Their tests take longest, so they run first: at the end, one process would wait for another.
-LONG_FILES = ("test_train_torchrun.py", "test_shipped_models.py", "test_model_files.py", "test_local_pool.py")
+# These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
+LONG_FILES = (
+    "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
+    "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
+    "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py", "test_sb3_exchange.py",
+    "test_determinism.py", "test_raceline.py",
+)  # fmt: skip
 
 # These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
 SHARED_FIXTURES = ("followed", "play_server", "bridge_server", "racer", "soft_racer", "cartpole", "train")
@@ -90,12 +96,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def place_of(item: pytest.Item) -> int:
-    """The long tests first, then those of each shared fixture, then all others as they were."""
+    """The long files first, then the tests of each shared fixture, then all others as they were."""
     if item.path.name in LONG_FILES:
-        return 0
+        return LONG_FILES.index(item.path.name)
     fixtures = getattr(item, "fixturenames", ())
-    shared = (place for place, name in enumerate(SHARED_FIXTURES, 1) if name in fixtures)
-    return next(shared, len(SHARED_FIXTURES) + 1)
+    shared = (place for place, name in enumerate(SHARED_FIXTURES) if name in fixtures)
+    return len(LONG_FILES) + next(shared, len(SHARED_FIXTURES))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -116,10 +122,12 @@ def steps_the_simulator(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Compile the simulator before the first test starts.
+    """Compile the simulator before the first test starts, and keep what was imported out of every garbage collection.
 
     pytest-timeout counts the set-up of a fixture as part of the first test that uses it, and compiling takes minutes.
     """
+    gc.collect()
+    gc.freeze()
     if session.config.option.collectonly or not any(map(steps_the_simulator, session.items)):
         return
     try:

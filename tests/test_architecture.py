@@ -1,4 +1,4 @@
-"""The design rules, checked on the source text: imports between rooms, homes of libraries, names and sizes."""
+"""The design rules, checked on the source text: imports between packages, homes of libraries, names and sizes."""
 
 import ast
 import graphlib
@@ -16,35 +16,50 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "hotlap"
 
-# The rooms each room builds on: it may import these and everything they build on.
+# The packages each package builds on: it may import these and everything they build on.
 STANDS_ON: dict[str, tuple[str, ...]] = {
     "_version": (),
     "errors": (),
+    "byte_limited_cache": (),
     "config": ("errors",),
     "atomic_files": ("errors",),
     "python_processes": (),
-    "sim": ("config", "atomic_files", "python_processes", "_version"),
+    "sim": ("config", "atomic_files", "byte_limited_cache", "python_processes", "_version"),
     "tracks": ("sim",),
     "optimal": ("tracks",),
     "envs": ("tracks",),
     "models": ("envs",),
     "drivers": ("models", "optimal"),
     "evaluation": ("drivers",),
-    "training": ("evaluation",),
+    "learning": ("models",),
+    "runs": ("evaluation",),
+    "training": ("runs", "learning"),
     "reports": ("training",),
     "bridge": ("envs",),
     "bench": ("reports", "bridge"),
-    "scale": ("reports",),
+    "sweeps": ("reports",),
     "web": ("reports",),
-    "cli": ("bench", "scale", "web"),
+    "cli": ("bench", "sweeps", "web"),
 }
-# Single modules that a room may import from a room it does not build on.
+# Single modules that a package may import from a package it does not build on.
 SINGLE_MODULES: dict[str, tuple[str, ...]] = {"web": ("hotlap.bridge.access",)}
 # `hotlap/__init__.py` may import everything; only the command line and `python -m hotlap` may import it.
 FRONT = "__init__"
 ENTRY = "__main__"
 
-MODELS_AND_UP = ("models", "drivers", "evaluation", "training", "reports", "scale", "web", "bench", "cli")
+MODELS_AND_UP = (
+    "models",
+    "drivers",
+    "evaluation",
+    "learning",
+    "runs",
+    "training",
+    "reports",
+    "sweeps",
+    "web",
+    "bench",
+    "cli",
+)
 FROM_ENVS_UP = ("envs", "bridge", *MODELS_AND_UP)
 UNPICKLERS = ("pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal")
 EXCHANGE_WITH_SB3 = "models/sb3_exchange.py"
@@ -53,14 +68,14 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "numba": ("sim",),
     "llvmlite": ("sim",),
     "gymnasium": FROM_ENVS_UP,
-    "torch": ("models", "training", "scale", "bench/training.py"),
-    "stable_baselines3": ("models", "training", "scale", "bench/training.py"),
-    "ray": ("scale",),
-    "optuna": ("scale",),
+    "torch": ("models", "learning", "training", "sweeps", "bench/training.py"),
+    "stable_baselines3": ("models", "training", "sweeps", "bench/training.py"),
+    "ray": ("sweeps",),
+    "optuna": ("sweeps",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "casadi": ("optimal",),
-    "matplotlib": ("reports/plots", "tracks/track_map.py", "tracks/map_drawing.py"),
+    "matplotlib": ("reports/plots", "tracks/maps/track_map.py", "tracks/maps/map_drawing.py"),
     **dict.fromkeys(UNPICKLERS, (EXCHANGE_WITH_SB3,)),
 }
 # A callback for plain stable-baselines3 prints when it is verbose, as the library's own do.
@@ -71,7 +86,7 @@ UNPICKLING_METHODS = {"read_pickle", "load_replay_buffer", "load_from_zip_file",
 # Gymnasium is not listed: importing hotlap registers its environments with it.
 HEAVY = ("numba", "torch", "matplotlib", "stable_baselines3", "casadi", "scipy", "pandas")
 
-# Tests of a whole room rather than of one file.
+# Tests of a whole package rather than of one file.
 WHOLE_PACKAGE_TESTS = {"physics_version", "determinism", "golden", "properties", "registration", "end_to_end"}
 MAX_LINES = 350
 
@@ -110,13 +125,13 @@ def called_name(call: ast.Call) -> str:
 
 
 def part_of(name: str) -> str:
-    """The room of a file path or of a dotted `hotlap.` name."""
+    """The package of a file path or of a dotted `hotlap.` name."""
     pieces = name.split("/") if "/" in name or name.endswith(".py") else name.split(".")[1:]
     return pieces[0].removesuffix(".py") if pieces else FRONT
 
 
 def allowed_parts(part: str) -> set[str]:
-    """The rooms that `part` may import, including itself."""
+    """The packages that `part` may import, including itself."""
     if part in {FRONT, ENTRY}:
         return set(STANDS_ON) | {FRONT}
     allowed = {part}
@@ -126,7 +141,7 @@ def allowed_parts(part: str) -> set[str]:
 
 
 def arrow_breaches(source: str, path: str) -> Iterator[str]:
-    """Imports of another room that the design does not allow."""
+    """Imports of another package that the design does not allow."""
     part = part_of(path)
     if part not in STANDS_ON and part not in {FRONT, ENTRY}:
         yield f"{path}: {part} is not in the design; add it to STANDS_ON"
@@ -204,9 +219,9 @@ def read_sources() -> dict[str, str]:
 def project_files() -> Iterator[Path]:
     """Every file of the project that is not generated."""
     yield from (path for path in ROOT.iterdir() if path.is_file())
-    for top in ("src", "tests", "tools", "benchmarks", "docs", ".ci"):
+    for top in ("src", "tests", "tools", "benchmarks", "docs", "experiments", ".ci"):
         for path in (ROOT / top).rglob("*"):
-            made = {"__pycache__", ".hypothesis", "hotlap.egg-info"} & set(path.relative_to(ROOT).parts)
+            made = {"__pycache__", ".hypothesis", "hotlap.egg-info", "node_modules"} & set(path.relative_to(ROOT).parts)
             if path.is_file() and not made:
                 yield path
 
@@ -222,6 +237,14 @@ def test_no_file_breaks_the_rule(rule):
 
 def test_no_modules_import_each_other_in_a_circle():
     graphlib.TopologicalSorter(import_graph(read_sources())).prepare()
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tools"])
+def test_scripts_do_not_import_the_command_line(folder):
+    scripts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / folder).glob("*.py")}
+    assert scripts
+    found = [(path, name) for path, source in scripts.items() for name, _ in find_imports(source, path)]
+    assert [(path, name) for path, name in found if name.startswith("hotlap.cli")] == []
 
 
 def test_importing_hotlap_loads_nothing_heavy():
@@ -283,7 +306,7 @@ def test_no_file_names_a_path_of_one_machine():
         (arrow_breaches, "web/server.py", "from hotlap.bridge import server"),
         (arrow_breaches, "errors.py", "from .config import load"),
         (arrow_breaches, "cellar/x.py", ""),
-        (library_breaches, "tracks/geometry.py", "from numba import njit"),
+        (library_breaches, "tracks/registry.py", "from numba import njit"),
         (library_breaches, "sim/world.py", "import gymnasium as gym"),
         (library_breaches, "evaluation/run.py", "def f():\n    from torch import nn"),
         (library_breaches, "cli/main.py", "__import__('matplotlib')"),

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,9 @@ from PIL import Image
 import hotlap.tracks
 from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.reports.plots import chart
-from hotlap.scale.sweep_file import load_sweep
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import load_config
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import load_config
+from hotlap.sweeps.sweep_file import load_sweep
 from reports.known_laps import known_comparison
 from reports.written_runs import LANDER_CURVES, LUNAR, RACER_CURVES, points_of, write_run
 
@@ -60,6 +61,16 @@ def test_table_of_racers(racers, capsys):
     assert any(line.startswith("| **worst** |") for line in lines)
     assert load("tables").main([racers[0], "--best"]) == 0  # a racer's evaluation is of its best model already
     assert "| 31.50 s | +11.0 % |" in capsys.readouterr().out
+
+
+def test_the_figures_of_runs_are_written_as_json(racers, landers, tmp_path):
+    for runs, expected in ((racers, {"track": "track-01", "gap": 0.11}), (landers, {"solved_at_step": 3000})):
+        file = tmp_path / "runs.json"
+        assert load("tables").main([*runs, "--json", str(file)]) == 0
+        written = json.loads(file.read_text(encoding="utf-8"))
+        assert written["origin"]["command"]
+        assert [run["seed"] for run in written["runs"]] == [1, 2]
+        assert expected.items() <= written["runs"][0].items()
 
 
 def test_table_of_landers_and_of_their_best_models(landers, capsys, monkeypatch):
@@ -119,16 +130,13 @@ def test_the_cost_of_many_machines_from_figures_that_can_be_checked_by_hand(caps
     assert script.main(["--runs", "0"]) == 2
 
 
-def test_the_documented_cost_is_that_of_the_readmes_median_run(capsys):
-    script, root = load("scale_cost"), BENCHMARKS.parent
-    assert script.main([]) == 0
-    page = (root / "docs" / "scale.md").read_text(encoding="utf-8")
-    assert capsys.readouterr().out in page
-    assert script.main(["--json"]) == 0
-    run_s = json.loads(capsys.readouterr().out)["assumptions"]["run_s"]
-    racer = (root / "README.md").read_text(encoding="utf-8").partition("**LunarLander-v3**")[0]
-    assert f"| **median** |  | **{run_s:.0f} s** |" in racer
-    assert f"Measured: {run_s:.0f} s per run" in page
+def test_the_documented_cost_command_prints_the_table_of_its_defaults(capsys):
+    script = load("scale_cost")
+    page = (BENCHMARKS.parent / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^python benchmarks/scale_cost.py (.*)", page, re.MULTILINE)
+    assert script.main(command.split()) == script.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.sweep.toml")), ids=lambda path: path.name)
@@ -195,6 +203,14 @@ def test_changes_are_compared_with_the_recipe_by_whether_their_seeds_overlap(tmp
     picture = tmp_path / "gaps.png"
     picture.write_bytes(script.draw_gaps(found))
     assert Image.open(picture).width == 40 * chart.WIDTH_IN
+
+
+def test_ablations_can_change_another_recipe(tmp_path):
+    script = load("ablations")
+    other, usual = (script.Job("batch-512", 2, tmp_path, None, recipe) for recipe in ("racer-a2c", script.RECIPE))
+    assert (other.name, usual.name) == ("racer-a2c-batch-512-seed2", "batch-512-seed2")
+    assert (other.config.algo, other.config.seed, other.config.ppo.batch_size) == ("a2c", 2, 512)
+    assert script.main(["--recipe", "racer-none", "--out", str(tmp_path), "--table"]) == 2
 
 
 @pytest.mark.parametrize("name", load("ablations").CHANGES)

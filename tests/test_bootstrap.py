@@ -239,9 +239,22 @@ def test_further_arguments_go_to_the_last_command_and_check_stops_at_the_first_f
     bootstrap.main(["bench", "-k", "sim"])
     assert commands == ["-m hotlap bench sim", "-m hotlap bench peers", "-m pytest --bench --timeout 0 -k sim"]
     commands.clear()
-    bootstrap.run = lambda command: commands.append(command[1]) or (3 if command[1] == "mypy" else 0)
+    bootstrap.run = lambda command: commands.append(" ".join(command)) or (3 if "mypy" in command else 0)
     assert bootstrap.main(["check"]) == 3
-    assert commands == ["ruff", "ruff", "mypy"]
+    assert commands == ["-m ruff format --check", "-m ruff check", "tools/lint_javascript.py", "-m mypy"]
+
+
+@pytest.mark.parametrize("verb", ["lint", "check"])
+def test_javascript_that_breaks_a_rule_fails_the_verb(bootstrap, pip, commands, verb):
+    bootstrap.run = lambda command: commands.append(command[-1]) or int(command == ["tools/lint_javascript.py"])
+    assert bootstrap.main([verb]) == 1
+    assert commands[-1] == "tools/lint_javascript.py"
+
+
+def test_every_script_of_a_verb_exists(bootstrap):
+    scripts = {command for commands in bootstrap.VERBS.values() for command in commands if command.startswith("tools/")}
+    assert scripts == {"tools/lint_javascript.py"}
+    assert all((ROOT / script).is_file() for script in scripts)
 
 
 def test_train_never_overwrites_a_run(bootstrap, pip, commands):
@@ -265,11 +278,30 @@ def test_the_exit_status_of_a_command_is_returned(bootstrap):
 
 
 def test_clean_removes_caches_and_keeps_results(bootstrap):
-    for name in (".venv/lib", "build", ".mypy_cache", "src/hotlap/__pycache__", "results", "out"):
+    for name in (
+        ".venv/lib",
+        "build",
+        ".mypy_cache",
+        "src/hotlap/__pycache__",
+        "tools/javascript/node_modules",
+        "results",
+        "out",
+    ):
         (bootstrap.ROOT / name).mkdir(parents=True)
     assert bootstrap.main(["clean"]) == 0
     left = {path.relative_to(bootstrap.ROOT).as_posix() for path in bootstrap.ROOT.rglob("*") if path.is_dir()}
-    assert left == {"src", "src/hotlap", "results", "out"}
+    assert left == {"src", "src/hotlap", "tools", "tools/javascript", "results", "out"}
+
+
+@pytest.mark.parametrize("name", ["/", ".", "", "..", "../other", "src/../.."])
+def test_clean_removes_nothing_where_a_cache_is_not_below_the_project(bootstrap, monkeypatch, capsys, name):
+    removed = []
+    monkeypatch.setattr(bootstrap.shutil, "rmtree", lambda *path, **_: removed.append(path))
+    bootstrap.VENV.mkdir()
+    bootstrap.CACHES = ("build", name)
+    assert bootstrap.main(["clean"]) == 2
+    assert "so nothing is removed" in capsys.readouterr().err
+    assert removed == []
 
 
 def test_every_constraint_is_one_exact_pin_and_torch_is_among_them():

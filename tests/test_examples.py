@@ -122,6 +122,6 @@ def test_the_python_example_does_not_import_hotlap_and_the_javascript_example_ne
     needed = ["json", "sys", "numpy", "onnxruntime", "drive"]
     assert re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) == needed
 
-    imported = re.findall(r'^import .* from "(.*)";', JAVASCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+    imported = re.findall(r"^import .* from '(.*)';", JAVASCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
     assert imported
     assert all(name.startswith("node:") for name in imported)

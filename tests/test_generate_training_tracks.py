@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.tracks.circuit_generator import generate_circuit
-from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.generation.circuit_generator import generate_circuit
+from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS, generate
 from hotlap.tracks.registry import load_track, named_tracks
 
 TOOL = runpy.run_path(str(Path(__file__).resolve().parent.parent / "tools" / "generate_training_tracks.py"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.training.run_config import RunConfig
+from hotlap.runs.run_config import RunConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "recipes.md"

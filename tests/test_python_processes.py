@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "hotlap"
 OWNER = "python_processes.py"
 # Files that may start programs.
-STARTERS = ("cli/doctor.py", "scale/local_pool.py", "web/optimum.py", "web/run_processes.py")
+STARTERS = ("cli/doctor.py", "sweeps/local_pool.py", "web/optimum.py", "web/run_processes.py")
 # Their processes begin with the current folder on the path.
 FORBIDDEN = ("multiprocessing", "torch.multiprocessing", "concurrent.futures.ProcessPoolExecutor", "runpy", "pty")
 STARTING_CALLS = ("system", "popen", "posix_spawn", "posix_spawnp", "startfile", "create_subprocess_exec",
@@ -68,13 +68,13 @@ def test_no_other_file_starts_python():
         ("web/optimum.py", "subprocess.run('python -m hotlap', shell=True)"),
         ("web/board.py", "import subprocess"),
         ("web/board.py", "def f():\n    from subprocess import Popen"),
-        ("scale/local_pool.py", "import multiprocessing.pool"),
-        ("scale/local_pool.py", "from multiprocessing import Process"),
-        ("scale/local_pool.py", "from concurrent.futures import ProcessPoolExecutor"),
-        ("scale/local_pool.py", "import torch.multiprocessing"),
-        ("scale/local_pool.py", "os.execv(path, arguments)"),
-        ("scale/local_pool.py", "os.system('hotlap')"),
-        ("scale/local_pool.py", "asyncio.create_subprocess_exec('python')"),
+        ("sweeps/local_pool.py", "import multiprocessing.pool"),
+        ("sweeps/local_pool.py", "from multiprocessing import Process"),
+        ("sweeps/local_pool.py", "from concurrent.futures import ProcessPoolExecutor"),
+        ("sweeps/local_pool.py", "import torch.multiprocessing"),
+        ("sweeps/local_pool.py", "os.execv(path, arguments)"),
+        ("sweeps/local_pool.py", "os.system('hotlap')"),
+        ("sweeps/local_pool.py", "asyncio.create_subprocess_exec('python')"),
     ],
 )
 def test_another_start_is_found(path, source):

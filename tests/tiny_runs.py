@@ -14,10 +14,10 @@ from hotlap.config import build, snake_case
 from hotlap.evaluation import evaluate as laps
 from hotlap.evaluation.returns import Returns
 from hotlap.models.archive import read_archive
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Outcome, Trainer
 
 # The first optimizer imports half of torch, which takes seconds; here it counts towards no test's timeout.

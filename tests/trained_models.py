@@ -35,10 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Trained]:
     """Trains a run with these settings that is saved only at its end."""
+    from hotlap.runs.run_config import EvaluationSettings, RunConfig
+    from hotlap.runs.run_folder import create_run
     from hotlap.training import trainer
     from hotlap.training.checkpoint import CheckpointConfig
-    from hotlap.training.run_config import EvaluationSettings, RunConfig
-    from hotlap.training.run_files.run_folder import create_run
 
     def run(**settings: Any) -> Trained:
         config = RunConfig(checkpoint=CheckpointConfig(interval=0), evaluation=EvaluationSettings(0, 1, 1), **settings)
@@ -57,8 +57,8 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 def cartpole(train: Callable[..., Trained]) -> Trained:
     """PPO with a normalizer and discrete actions."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.training.hyperparameters import PPOSettings
-    from hotlap.training.run_config import NormalizeSettings
+    from hotlap.runs.hyperparameters import PPOSettings
+    from hotlap.runs.run_config import NormalizeSettings
 
     return train(
         env="CartPole-v1",
@@ -74,8 +74,8 @@ def cartpole(train: Callable[..., Trained]) -> Trained:
 def racer(train: Callable[..., Trained]) -> Trained:
     """PPO on the racer with normalizer, action repeat, stack and Fourier features."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.training.hyperparameters import PPOSettings
-    from hotlap.training.run_config import NormalizeSettings, RacerOptions
+    from hotlap.runs.hyperparameters import PPOSettings
+    from hotlap.runs.run_config import NormalizeSettings, RacerOptions
 
     return train(
         steps=512,
@@ -93,8 +93,8 @@ def racer(train: Callable[..., Trained]) -> Trained:
 def soft_racer(train: Callable[..., Trained]) -> Trained:
     """SAC on the racer with default options."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.training.hyperparameters import SACSettings
-    from hotlap.training.run_config import RacerOptions
+    from hotlap.runs.hyperparameters import SACSettings
+    from hotlap.runs.run_config import RacerOptions
 
     return train(
         algo="sac",

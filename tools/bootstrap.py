@@ -5,7 +5,7 @@ usage: python tools/bootstrap.py VERB [args]
   train   train a car on track-01 (minutes), evaluate it and write a report; after Ctrl-C it continues where it was
   play    serve the page: watch the AI, race it, draw your own track
   test    run the fast tests, on all cores
-  lint    check format, lint and types
+  lint    check format, lint and types; of JavaScript too where Node.js is installed
   check   lint, then the fast tests until one fails
   slow    run the tests that take minutes, and note which passed in tests/last_passed.json
   slow-part  run about 20 minutes of them, others at each commit
@@ -55,18 +55,28 @@ INPUTS = (ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__).resolve())
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PROBE_TIMEOUT_S = 5.0
 
-CACHES = ("build", "dist", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "src/hotlap.egg-info")
+CACHES = (
+    "build",
+    "dist",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    "src/hotlap.egg-info",
+    "tools/javascript/node_modules",
+)
 CANNOT_RUN = 2
 HASHES_ADVICE = "Go online, or, if you trust your package index although it has other files, set HOTLAP_HASHES=off."
 PINS_ADVICE = "Go online and run this again, or set HOTLAP_PINS=off for versions that are untested."
 INTERRUPTED = 130
 
-# Several processes run the tests, one more than there are cores: some tests wait. `-n 0` after the verb makes it one.
-FAST_TESTS = f"pytest -n {min(8, (os.cpu_count() or 1) + 1)} --dist worksteal"
-LINT = ["ruff format --check", "ruff check", "mypy"]
+# Several processes run the tests, two more than there are cores: some tests wait. `-n 0` after the verb makes it one.
+FAST_TESTS = f"pytest -n {min(8, (os.cpu_count() or 1) + 2)} --dist loadfile --no-loadscope-reorder"
+LINT = ["ruff format --check", "ruff check", "tools/lint_javascript.py", "mypy"]
 SLOW_PART_S = 1200
 
-# Each verb runs `python -m COMMAND` for each of its commands. Arguments after the verb go to the last command.
+# Each verb runs `python -m COMMAND` for each of its commands, or the script where it names one of tools/. Arguments
+# after the verb go to the last command.
 VERBS: "dict[str, list[str]]" = {
     "train": ["hotlap train --recipe racer-ppo --continue --report"],
     "play": ["hotlap play"],
@@ -129,8 +139,11 @@ def is_current(stamp: "dict[str, object]") -> bool:
 
 
 def venv_environ() -> "dict[str, str]":
-    """The process environment with `.venv` activated."""
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
+    """The process environment with `.venv` activated.
+
+    Python writes its bytecode: tests start a hundred processes, and without it each would compile every module again.
+    """
+    environ = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE")}
     environ["VIRTUAL_ENV"] = str(VENV)
     environ["PATH"] = str(VENV_PYTHON.parent) + os.pathsep + environ.get("PATH", "")
     environ.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PIP_USER="0")
@@ -360,11 +373,20 @@ def ensure_environment(verb: str) -> None:
         STAMP.write_text(json.dumps(done, indent=2) + "\n", encoding="utf-8")
 
 
+def inside_root(name: str) -> Path:
+    """The path of `name` below the project; anything else must never be removed."""
+    path = Path(os.path.normpath(str(ROOT / name)))
+    if ROOT not in path.parents:
+        raise SetupError(f"{name!r} is not a folder below {ROOT}, so nothing is removed.")
+    return path
+
+
 def clean() -> None:
     """Remove what can be made again; `results/` and `out/` hold the user's work and stay."""
+    caches = [inside_root(name) for name in CACHES]
     remove_venv()
-    for name in CACHES:
-        shutil.rmtree(str(ROOT / name), ignore_errors=True)
+    for path in caches:
+        shutil.rmtree(str(path), ignore_errors=True)
     for top in ("src", "tests", "tools", "benchmarks"):
         for folder in (ROOT / top).rglob("__pycache__"):
             shutil.rmtree(str(folder), ignore_errors=True)
@@ -388,7 +410,7 @@ def run(command: "list[str]") -> int:
 
 def run_verb(verb: str, arguments: "list[str]") -> int:
     """Run a verb's commands in order and stop at the first that fails."""
-    commands = [["-m", *command.split()] for command in VERBS[verb]]
+    commands = [([] if command.startswith("tools/") else ["-m"]) + command.split() for command in VERBS[verb]]
     status = 0
     while commands and status == 0:
         command = commands.pop(0)

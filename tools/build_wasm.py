@@ -35,7 +35,7 @@ from hotlap.sim.compilation import source_digest
 from hotlap.sim.engine import ALL_FINE
 from hotlap.sim.policy_forward import LAYER_DTYPE, NUM_ACTIONS, POLICY_DTYPE, PackedPolicy, decide
 from hotlap.sim.rays import _RAY_COS, _RAY_SIN, RAY_RANGE_M
-from hotlap.sim.rewards import RULES_DTYPE
+from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE
 from hotlap.sim.step import Batch, reset_car, step_car
 from hotlap.sim.vehicle import CAR_DTYPE, TICKS_PER_SECOND, car_record
@@ -257,6 +257,7 @@ def describe_module() -> dict[str, Any]:
         "records": {name: describe_record(dtype) for name, dtype in RECORDS.items()},
         "car": describe_values(car_record()),
         "rules": describe_values(endless.rules()),
+        "starts": {"line": START_ON_LINE, "random": START_RANDOM},
     }
 
 

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hotlap.errors import HotlapError
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.circuit_generator import generate_circuit
-from hotlap.tracks.generator import generate
+from hotlap.tracks.generation.circuit_generator import generate_circuit
+from hotlap.tracks.generation.generator import generate
+from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.registry import save_track, user_folder
 
 FIRST_SHORT, FIRST_CIRCUIT = 20_000, 40_000

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 import hotlap.tracks
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.centreline_file import write_centreline
-from hotlap.tracks.clothoid_path import PolygonCorner, round_corners, to_millimetres
-from hotlap.tracks.generator import LINE_AT, SPACING_M, TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.files.centreline_file import write_centreline
+from hotlap.tracks.generation.generator import LINE_AT, SPACING_M, TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.clothoid_path import PolygonCorner, round_corners, to_millimetres
 
 DATA = Path(hotlap.tracks.__file__).parent / "data"
 

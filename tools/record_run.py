@@ -14,10 +14,10 @@ from typing import Any
 from hotlap.evaluation.baseline import measure_casual_lap
 from hotlap.models.model_file import read_model
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.run_config import load_config
+from hotlap.runs.run_folder import CONFIG_NAME, RunFolder
 from hotlap.tracks.registry import load_track
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.run_config import load_config
-from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder
 from hotlap.web.page_data import RECORDED, RUN_FILE
 from hotlap.web.policy_file import policy_bytes
 from hotlap.web.runs import read_curves, view_run

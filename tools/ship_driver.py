@@ -35,8 +35,8 @@ from hotlap.models.shipped_models import (
 )
 from hotlap.optimal.reference import find_reference
 from hotlap.reports.formatting import MISSING, percent, seconds
+from hotlap.runs.run_config import digest_of
 from hotlap.tracks.registry import load_track
-from hotlap.training.run_config import digest_of
 
 ABOUT_KEYS = ("method", "reproduction", "hardware", "limits")
 FIGURES = ("completion_rate", "clean_lap_rate", "median_lap_time_sec", "best_lap_time_sec", "gap_to_optimal")

@@ -2,11 +2,12 @@
 //
 // Start a bridge with `hotlap bridge`, then: node drive.mjs [ws://127.0.0.1:9876]
 
-import { createHash, randomBytes } from "node:crypto";
-import { connect } from "node:net";
-import { pathToFileURL } from "node:url";
+import { createHash, randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { pathToFileURL } from 'node:url';
 
-const [FIRST_RAY, AHEAD, LAST_RAY, SPEED] = [0, 4, 8, 9]; // indices of the observation: rays from right to left, then speed
+// Indices of the observation: rays from right to left, then speed.
+const [FIRST_RAY, AHEAD, LAST_RAY, SPEED] = [0, 4, 8, 9];
 const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]; // kinds of WebSocket frames
 
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
@@ -20,35 +21,37 @@ function drive(observation) {
   return [clamp(2 * lean, -1, 1), clamp(3 * margin, 0, 1), clamp(-4 * margin, 0, 1)]; // steer, throttle, brake
 }
 
-// One connection drives one car; every request gets one reply. With a global `WebSocket` (Node 22, browsers, Deno) use that
-// instead; this is the part of the WebSocket protocol that a client of the bridge needs.
+// One connection drives one car; every request gets one reply. With a global `WebSocket` (Node 22, browsers, Deno) use
+// that instead; this is the part of the WebSocket protocol that a client of the bridge needs.
 export class Bridge {
   #socket;
   #bytes = Buffer.alloc(0);
   #waiting = null; // resolves or rejects the pending request
   #isOpen = false;
-  #key = randomBytes(16).toString("base64");
+  #key = randomBytes(16).toString('base64');
 
   static connect(url) {
     const bridge = new Bridge();
     const { hostname, port, pathname, search } = new URL(url);
-    const host = hostname.replace(/^\[|\]$/g, "");
+    const host = hostname.replace(/^\[|\]$/g, '');
     bridge.#socket = connect({ host, port: Number(port || 80), noDelay: true }, () =>
       bridge.#socket.write(
         `GET ${pathname}${search} HTTP/1.1\r\nHost: ${hostname}:${port || 80}\r\nUpgrade: websocket\r\n` +
           `Connection: Upgrade\r\nSec-WebSocket-Key: ${bridge.#key}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
       ),
     );
-    bridge.#socket.on("data", (bytes) => bridge.#read(bytes));
-    bridge.#socket.on("error", (error) => bridge.#fail(`no bridge at ${url} (${error.code}): start one with hotlap bridge`));
-    bridge.#socket.on("close", () => bridge.#fail("the bridge closed the connection"));
+    bridge.#socket.on('data', (bytes) => bridge.#read(bytes));
+    bridge.#socket.on('error', (error) =>
+      bridge.#fail(`no bridge at ${url} (${error.code}): start one with hotlap bridge`),
+    );
+    bridge.#socket.on('close', () => bridge.#fail('the bridge closed the connection'));
     return bridge.#reply();
   }
 
   async ask(request) {
     this.#send(TEXT, Buffer.from(JSON.stringify(request)));
     const reply = JSON.parse(await this.#reply());
-    if (reply.type === "error") throw new Error(reply.message);
+    if (reply.type === 'error') throw new Error(reply.message);
     return reply;
   }
 
@@ -70,7 +73,7 @@ export class Bridge {
   #send(kind, payload) {
     const mask = randomBytes(4);
     const isLong = payload.length >= 126;
-    if (payload.length > 65535) throw new Error("a request has at most 65,536 bytes");
+    if (payload.length > 65535) throw new Error('a request has at most 65,536 bytes');
     const head = Buffer.alloc(isLong ? 4 : 2);
     head[0] = 0x80 | kind;
     head[1] = 0x80 | (isLong ? 126 : payload.length);
@@ -84,20 +87,20 @@ export class Bridge {
     if (!this.#isOpen && !this.#finishHandshake()) return;
     for (let frame = this.#nextFrame(); frame; frame = this.#nextFrame()) {
       if (frame.kind === PING) this.#send(PONG, frame.payload);
-      if (frame.kind === CLOSE) this.#fail("the bridge closed the connection");
+      if (frame.kind === CLOSE) this.#fail('the bridge closed the connection');
       if (frame.kind === TEXT) this.#waiting?.resolve(frame.payload.toString());
     }
   }
 
   #finishHandshake() {
-    const end = this.#bytes.indexOf("\r\n\r\n");
+    const end = this.#bytes.indexOf('\r\n\r\n');
     if (end < 0) return false;
     const answer = this.#bytes.subarray(0, end).toString();
     this.#bytes = this.#bytes.subarray(end + 4);
-    const accept = createHash("sha1").update(`${this.#key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
-    this.#isOpen = answer.startsWith("HTTP/1.1 101") && answer.includes(accept);
+    const accept = createHash('sha1').update(`${this.#key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+    this.#isOpen = answer.startsWith('HTTP/1.1 101') && answer.includes(accept);
     if (this.#isOpen) this.#waiting.resolve(this);
-    else this.#fail(`connection refused: ${answer.split("\r\n")[0]}`);
+    else this.#fail(`connection refused: ${answer.split('\r\n')[0]}`);
     return this.#isOpen;
   }
 
@@ -116,20 +119,20 @@ export class Bridge {
 
 async function main(url) {
   const bridge = await Bridge.connect(url);
-  const hello = await bridge.ask({ type: "hello" });
+  const hello = await bridge.ask({ type: 'hello' });
   console.log(`physics ${hello.physics}, ${hello.tracks.length} tracks`);
 
   // This driver is slow: it needs more ticks (of 1/60 s) for a lap than an episode usually has.
   const config = { episode: { maxSteps: 6000 } };
-  let reply = await bridge.ask({ type: "reset", trackId: "track-01", seed: 1, config });
+  let reply = await bridge.ask({ type: 'reset', trackId: 'track-01', seed: 1, config });
   let [total, done, lapTime] = [0, false, undefined];
   while (!done && lapTime === undefined) {
-    reply = await bridge.ask({ type: "step", action: drive(reply.observation) });
+    reply = await bridge.ask({ type: 'step', action: drive(reply.observation) });
     total += reply.reward;
     done = reply.terminated || reply.truncated;
     lapTime = reply.info.lapTime; // present only on the step that ends a lap
   }
-  await bridge.ask({ type: "close" });
+  await bridge.ask({ type: 'close' });
   bridge.close();
   if (lapTime === undefined) throw new Error(`no lap: the car got stuck after ${reply.info.tick} ticks`);
   console.log(`lap time ${lapTime.toFixed(3)} s, return ${total.toFixed(3)}`);
@@ -137,7 +140,7 @@ async function main(url) {
 
 // Not when another program imports the bridge from here.
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  main(process.argv[2] ?? "ws://127.0.0.1:9876").catch((error) => {
+  main(process.argv[2] ?? 'ws://127.0.0.1:9876').catch((error) => {
     console.error(error.message);
     process.exitCode = 1;
   });

@@ -5,11 +5,11 @@
 //
 // The lap times are those of `hotlap evaluate RUN`, to the last bit.
 
-import { readFileSync } from "node:fs";
+import { readFileSync } from 'node:fs';
 
-import { InferenceSession, Tensor } from "onnxruntime-node";
+import { InferenceSession, Tensor } from 'onnxruntime-node';
 
-import { Bridge } from "./drive.mjs";
+import { Bridge } from './drive.mjs';
 
 const NUM_LAPS = 2; // the first from standing, the second flying
 const MAX_TICKS = 60 * 60 * 10;
@@ -50,7 +50,7 @@ class Model {
     const model = new Model();
     const bytes = readFileSync(path);
     const told = readMetadata(bytes);
-    [model.track, model.observation] = [told.track ?? "track-01", told.observation]; // one of many tracks names none
+    [model.track, model.observation] = [told.track ?? 'track-01', told.observation]; // one of many tracks names none
     [model.actionRepeat, model.stack] = [Number(told.action_repeat), Number(told.stack)];
     model.session = await InferenceSession.create(bytes, { intraOpNumThreads: 1 }); // the network is small
     return model;
@@ -62,7 +62,7 @@ class Model {
     this.seen ??= new Float32Array(this.stack * length); // oldest first, zeros before the start
     this.seen.copyWithin(0, length);
     this.seen.set(observation, this.seen.length - length);
-    const input = new Tensor("float32", this.seen, [1, this.seen.length]);
+    const input = new Tensor('float32', this.seen, [1, this.seen.length]);
     const { action } = await this.session.run({ observation: input });
     return Array.from(action.data);
   }
@@ -73,23 +73,23 @@ async function main(path, url) {
   const bridge = await Bridge.connect(url);
   const config = { episode: { maxSteps: MAX_TICKS } };
   const { track: trackId, observation } = model;
-  let reply = await bridge.ask({ type: "reset", trackId, observation, config });
+  let reply = await bridge.ask({ type: 'reset', trackId, observation, config });
   const lapTimes = [];
   let [done, tick, action] = [false, 0, null];
   while (!done && lapTimes.length < NUM_LAPS) {
     if (tick % model.actionRepeat === 0) action = await model.decide(reply.observation);
-    reply = await bridge.ask({ type: "step", action });
+    reply = await bridge.ask({ type: 'step', action });
     tick += 1;
     done = reply.terminated || reply.truncated;
     if (reply.info.lapTime !== undefined) lapTimes.push(reply.info.lapTime);
   }
-  await bridge.ask({ type: "close" });
+  await bridge.ask({ type: 'close' });
   bridge.close();
   if (lapTimes.length < NUM_LAPS) throw new Error(`no flying lap: the car got stuck after ${tick} ticks`);
   console.log(`${trackId}: standing lap ${lapTimes[0]} s, flying lap ${lapTimes[1]} s`);
 }
 
-main(process.argv[2] ?? "driver.onnx", process.argv[3] ?? "ws://127.0.0.1:9876").catch((error) => {
+main(process.argv[2] ?? 'driver.onnx', process.argv[3] ?? 'ws://127.0.0.1:9876').catch((error) => {
   console.error(error.message);
   process.exitCode = 1;
 });

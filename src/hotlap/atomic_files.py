@@ -112,3 +112,16 @@ def _flush_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def writable(path: Path) -> Path:
+    """Check that `path` can be written and make its folder; returns `path`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        reason = getattr(error, "strerror", None) or error
+        raise OutputFileError(f"{path.parent!s:.200}: cannot be made ({reason}). Choose another path.") from None
+    refuse_unreplaceable(path)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OutputFileError(f"{path}: no permission to write. Choose another path.")
+    return path

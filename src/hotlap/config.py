@@ -137,6 +137,27 @@ def build(kind: type[T], data: Mapping[str, Any], where: str, spelling: Spelling
         raise ConfigError(f"{where}: {error}") from None
 
 
+def set_key(data: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set a key of nested tables, `racer.track`; missing tables are made."""
+    table = data
+    *path, last = key.split(".")
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"{where}: {part} must be an object, got {_show(table)}.")
+    table[last] = value
+
+
+def merge_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables with those of `changes` laid over them. The result shares no table with either."""
+    merged = {key: merge_tables(value, {}) if isinstance(value, Mapping) else value for key, value in base.items()}
+    for key, value in changes.items():
+        before = merged.get(key)
+        is_table = isinstance(value, Mapping)
+        merged[key] = merge_tables(before if isinstance(before, Mapping) else {}, value) if is_table else value
+    return merged
+
+
 def _suggest(key: str, known: Mapping[str, str]) -> str:
     close = difflib.get_close_matches(key, known, n=1)
     return f" Did you mean {close[0]!r}?" if close else f" Known keys: {', '.join(known)}."

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.training.run_files.run_lock import RunLock
+from hotlap.runs.run_lock import RunLock
 from hotlap.web.api_runs import MAX_STREAMS
 from play_process import PlayProcess
 from reports.written_runs import write_run

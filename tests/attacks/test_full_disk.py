@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.run_files.full_disk import Disk
+from runs.full_disk import Disk
 
 ROOM = 1_000  # bytes that are left on the disk, for each file
 OLD = b"of before"

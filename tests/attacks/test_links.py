@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.scale.run_messages import RunReport
-from hotlap.scale.sweep_runner import run_sweep
+from hotlap.sweeps.run_messages import RunReport
+from hotlap.sweeps.sweep_runner import run_sweep
 from hotlap.web.site import write_site
-from scale.tiny_sweeps import AnsweringPool, make_sweep, open_scheduler
+from sweeps.tiny_sweeps import AnsweringPool, make_sweep, open_scheduler
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
 

@@ -22,7 +22,7 @@ from hotlap.errors import ArchiveError
 from hotlap.models.model_file import read_model
 from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.generator import generate
+from hotlap.tracks.generation.generator import generate
 from hotlap.tracks.registry import load_track, save_track
 from reports.written_runs import write_run
 

@@ -16,7 +16,7 @@ from hotlap.cli.main import main
 from hotlap.config import read_mapping
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ConfigError, HotlapError
-from hotlap.training.recipe import find_recipe, resolve_config
+from hotlap.runs.recipe import find_recipe, resolve_config
 
 SECONDS = 5.0  # each takes milliseconds; the machine may be busy
 

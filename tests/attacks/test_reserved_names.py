@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from hotlap.errors import ConfigError, TrainingError
-from hotlap.scale import sweep_folder
+from hotlap.runs import run_folder
+from hotlap.sweeps import sweep_folder
 from hotlap.tracks.registry import check_id
-from hotlap.training.run_files import run_folder
 from hotlap.web import run_processes
 from hotlap.web.run_processes import RunProcesses, RunRequest
-from scale.tiny_sweeps import write_file
+from sweeps.tiny_sweeps import write_file
 
 CENTRELINE = Path(__file__).resolve().parents[2] / "src/hotlap/tracks/data/track-02.csv"
 DEVICES = ["con", "prn", "aux", "nul", *(f"{kind}{number}" for kind in ("com", "lpt") for number in range(1, 10))]

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from hotlap.errors import HotlapError, TrackError
-from hotlap.tracks.centreline_file import read_centreline
-from hotlap.tracks.geometry import build_nodes
-from hotlap.tracks.raceline_file import read_raceline
+from hotlap.tracks.files.centreline_file import read_centreline
+from hotlap.tracks.files.raceline_file import read_raceline
+from hotlap.tracks.files.track_import import import_centreline
+from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.registry import check_id, load_track
-from hotlap.tracks.track_import import import_centreline
 from tracks.shapes import circle, hairpins
 
 READERS = [read_centreline, import_centreline]

@@ -10,8 +10,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from hotlap.scale.local_pool import LocalPool
-from hotlap.scale.sweep_folder import SweepFolder
+from hotlap.sweeps.local_pool import LocalPool
+from hotlap.sweeps.sweep_folder import SweepFolder
 from hotlap.tracks.registry import load_track
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.run_processes import RunProcesses, RunRequest
@@ -100,7 +100,7 @@ def test_the_command_as_a_module_does_not_import_them(executed):
 
 def test_machines_of_a_ray_cluster_are_not_told_to_import_them(executed, tmp_path, monkeypatch):
     """Ray puts the folder in which `ray.init` is called first on the path of every worker of the cluster."""
-    from hotlap.scale import ray_pool
+    from hotlap.sweeps import ray_pool
 
     home = Path.cwd()
     called_in: list[Path] = []

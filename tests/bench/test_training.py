@@ -16,10 +16,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from hotlap.bench import training as benchmark
 from hotlap.bench.training import AlternatingClock, bench_config, measure_training, peak_memory_mb
 from hotlap.errors import ConfigError
+from hotlap.runs.hyperparameters import PPOSettings
+from hotlap.runs.recipe import resolve_config
 from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.hyperparameters import PPOSettings
-from hotlap.training.recipe import resolve_config
 from tiny_runs import folder_at, tiny_config
 
 TINY = PPOSettings(n_steps=8, batch_size=16, n_epochs=3)

@@ -9,7 +9,7 @@ import hotlap
 from bridge.json_clients import FULL_THROTTLE, SHORT, JsonSession
 from hotlap.bridge.simulation import settings_from
 from hotlap.drivers.casual import CasualDriver
-from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.registry import load_track, save_track
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 
 from hotlap.cli.main import main
-from hotlap.training import process_watch, processes
+from hotlap.learning.distributed import process_watch, processes
 from hotlap.training.algorithms.rollout_events import RolloutEvents
 from hotlap.training.trainer import Trainer
 

@@ -32,7 +32,7 @@ def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotl
     lines = {line.split()[0]: line for line in hotlap("doctor").out.splitlines()}
     assert "needed for solving the optimal lap of a track. Get it: pip install casadi" in lines["casadi"]
     assert "missing" in lines["Box2D"]
-    for name, extra in (("numba-cuda", "gpu"), ("optuna", "scale"), ("ray", "scale")):
+    for name, extra in (("numba-cuda", "gpu"), ("optuna", "sweeps"), ("ray", "sweeps")):
         assert f"Get it: pip install 'hotlap[{extra}]'" in lines[name]
     assert "MISSING" in lines["matplotlib"]
     assert lines["numpy"].endswith(version("numpy"))

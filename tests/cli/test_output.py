@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.cli.output import print_json, progress_bar, writable
+from hotlap.atomic_files import writable
+from hotlap.cli.output import print_json, progress_bar
 from hotlap.errors import OutputFileError
 
 

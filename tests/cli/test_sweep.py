@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from hotlap.training.recipe import resolve_config
-from scale.killed_sweeps import start, wait_until
-from scale.tiny_sweeps import write_file
+from hotlap.runs.recipe import resolve_config
+from sweeps.killed_sweeps import start, wait_until
+from sweeps.tiny_sweeps import write_file
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_bad_input_is_one_line_and_leaves_no_folder(place, refused):
 def test_without_optuna_one_line_says_what_to_install(place, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     write_file(place / "good.toml")
-    assert "pip install 'hotlap[scale]'" in refused("sweep", "good.toml")
+    assert "pip install 'hotlap[sweeps]'" in refused("sweep", "good.toml")
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from hotlap.tracks.centreline import length_m
-from hotlap.tracks.centreline_file import read_centreline
-from hotlap.tracks.circuit_generator import generate_circuit
+from hotlap.tracks.files.centreline_file import read_centreline
+from hotlap.tracks.generation.circuit_generator import generate_circuit
+from hotlap.tracks.geometry.centreline import length_m
 from hotlap.tracks.registry import load_track
 from hotlap.web.page_data import tracks_list
 

@@ -15,11 +15,11 @@ import torch
 from cli.trained_runs import DEFAULT, everything_under, recipe, total_steps
 from hotlap.errors import OutputFileError
 from hotlap.models.model_file import read_model
+from hotlap.runs.recipe import find_recipe, resolve_config
+from hotlap.runs.run_config import load_config
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training import trainer as trainer_module
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.recipe import find_recipe
-from hotlap.training.run_config import load_config
-from hotlap.training.run_files.run_folder import RunFolder
 from tiny_runs import LUNAR, assert_same_run, tiny_config
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -46,6 +46,15 @@ def test_options_override_the_recipe_and_are_saved_and_a_run_name_may_be_a_path(
     assert (config.seed, config.steps, config.num_envs, config.racer.track) == (3, 40, 2, "track-02")
     assert (config.checkpoint.interval, config.algo, config.device) == (17, "ppo", "cpu")
     assert config.ppo.n_steps == 32
+
+
+def test_the_resolved_settings_are_shown_and_nothing_is_trained(hotlap, tmp_path):
+    answer = hotlap("train", "--recipe", "racer-ppo-champion", "--track", "track-02", "--steps", 7, "--show")
+    shown = tmp_path / "shown.toml"
+    shown.write_text(answer.out)
+    assert load_config(shown) == resolve_config("racer-ppo-champion", {"racer.track": "track-02", "steps": 7})
+    assert (answer.code, answer.err) == (0, "")
+    assert not Path("results").exists()
 
 
 def test_a_run_can_start_from_a_driver_of_the_package(hotlap, unevaluated, refused):
@@ -103,7 +112,7 @@ def test_a_run_too_short_for_a_lap_says_so_and_how_to_go_on(hotlap, monkeypatch)
         "The AI has not completed a lap yet: it had 40 steps, and the recipe racer-ppo trains for 16,000,000. "
         f"Train on: hotlap resume {DEFAULT} --steps 16000000"
     )
-    monkeypatch.setattr("hotlap.training.recipe.usual_steps", lambda _: None)
+    monkeypatch.setattr("hotlap.runs.recipe.usual_steps", lambda _: None)
     last = hotlap("resume", DEFAULT, "--steps", 50).out.splitlines()[-1].strip()
     assert last == f"The AI has not completed a lap yet. Train on: hotlap resume {DEFAULT} --steps 100"
 

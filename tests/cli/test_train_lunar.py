@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.training.run_config import load_config
+from hotlap.runs.run_config import load_config
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("Box2D") is None, reason="LunarLander-v3 needs Box2D")
 

@@ -202,8 +202,8 @@ def test_torch_has_its_configured_threads_although_the_simulator_starts_its_own(
     code = """if True:
         import sys
         from pathlib import Path
-        from hotlap.training.run_config import load_config
-        from hotlap.training.run_files.run_folder import create_run
+        from hotlap.runs.run_config import load_config
+        from hotlap.runs.run_folder import create_run
         from hotlap.training.trainer import Trainer
         import torch
         config = load_config(Path(sys.argv[1]) / "recipe.toml")

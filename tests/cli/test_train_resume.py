@@ -9,9 +9,9 @@ import pytest
 from cli.trained_runs import DEFAULT, everything_under, recipe, total_steps
 from hotlap.errors import OutputFileError
 from hotlap.models.model_file import read_model
+from hotlap.runs.run_config import load_config
 from hotlap.training import trainer as trainer_module
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.run_config import load_config
 from tiny_runs import assert_same_run, tiny_config
 
 pytestmark = pytest.mark.usefixtures("here")

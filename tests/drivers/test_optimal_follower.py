@@ -14,10 +14,10 @@ from hotlap.evaluation.evaluate import evaluate, make_evaluation_fleet
 from hotlap.optimal.reference import find_reference
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.geometry import build_nodes, find_crossings
+from hotlap.tracks.files.track_import import import_centreline
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.node_builder import build_nodes, find_crossings
 from hotlap.tracks.registry import load_track, save_track
-from hotlap.tracks.track_import import import_centreline
 
 # A lap may be faster than the optimum by this share: the error of the optimiser's mesh and of 60 ticks a second.
 TOLERANCE = 0.002

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from envs.oracles import HoldAction, place_before_the_line
+from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.envs import fleet as fleet_module
 from hotlap.envs.fleet import MAX_MAGNITUDES, MAX_REPEAT, MIN_CARS_PER_THREAD, Fleet, join_ribbons, make_engine
 from hotlap.envs.infos import REWARD_KEYS, step_info
@@ -17,7 +18,6 @@ from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackErro
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.world import STATE_DTYPE
-from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.golden_traces import scripted_actions
 from hotlap.tracks.registry import load_tracks
 

@@ -8,7 +8,7 @@ from hotlap.evaluation.evaluate import Lap
 from hotlap.evaluation.telemetry import Telemetry
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.raceline_file import Raceline
+from hotlap.tracks.files.raceline_file import Raceline
 from hotlap.tracks.registry import Track
 
 

@@ -10,9 +10,9 @@ from hotlap.errors import ReportError
 from hotlap.evaluation.evaluate import Lap
 from hotlap.evaluation.lap_comparison import best_flying_lap, compare, estimate_pedals, project
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.corners import find_corners
-from hotlap.tracks.geometry import build_nodes, find_crossings
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.corners import find_corners
+from hotlap.tracks.geometry.node_builder import build_nodes, find_crossings
 from hotlap.tracks.registry import Track, load_track
 
 

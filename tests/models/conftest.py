@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hotlap.models.model_file import ModelFile, read_model
-from hotlap.training.run_config import RunConfig
+from hotlap.runs.run_config import RunConfig
 from tiny_runs import recipe_config, tiny_config, train
 
 RECIPE = "recipe"

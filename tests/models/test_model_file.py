@@ -140,7 +140,7 @@ def test_a_written_model_comes_back(cartpole, path):
 
 def test_reading_a_model_file_needs_no_learning_library():
     code = (
-        "import sys, hotlap.models.model_file, hotlap.training.run_files.run_folder;"
+        "import sys, hotlap.models.model_file, hotlap.runs.run_folder;"
         "print({'torch', 'stable_baselines3', 'tensorboard'} & set(sys.modules))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,9 +12,9 @@ from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.onnx_export import policy_graph
 from hotlap.models.policy import LearnedPolicy
 from hotlap.models.sb3_exchange import export_sb3, read_sb3
+from hotlap.runs.run_config import RunConfig
 from hotlap.sim.policy_forward import decide_cars, make_memory
 from hotlap.training.algorithms.registry import build_learner
-from hotlap.training.run_config import RunConfig
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import skip_evaluation, tiny_config, train
 

@@ -23,9 +23,9 @@ from hotlap.models.shipped_models import (
     unseen_tracks,
 )
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.run_config import digest_of, load_config
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import load_track
-from hotlap.training.run_config import digest_of, load_config
 
 BUILT_IN = ["track-01", "track-02", "track-03"]
 

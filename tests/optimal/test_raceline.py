@@ -8,7 +8,7 @@ from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, State
 from hotlap.optimal.plan import Plan
 from hotlap.optimal.raceline import SPACING_M, make_raceline
 from hotlap.optimal.reference import find_reference
-from hotlap.tracks.geometry import build_nodes
+from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.registry import list_tracks, load_track
 from optimal.kernels import places_of
 from tracks.shapes import circle

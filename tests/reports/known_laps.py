@@ -6,7 +6,7 @@ from functools import cache
 from evaluation.synthetic import centreline_raceline, clock, follow
 from hotlap.evaluation.lap_comparison import Comparison, compare
 from hotlap.evaluation.telemetry import Telemetry
-from hotlap.tracks.raceline_file import Raceline
+from hotlap.tracks.files.raceline_file import Raceline
 from hotlap.tracks.registry import Track, load_track
 
 

@@ -12,6 +12,10 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from hotlap.config import build, snake_case
 from hotlap.reports.curves import Curve
 from hotlap.reports.run_record import EvaluationFigures, RunRecord
+from hotlap.runs.json_documents import encode, utc_text
+from hotlap.runs.metrics_document import Aggregates, MetricPoint, MetricsMetadata, TrainingMetrics
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.results import (
     ExperimentResults,
     FinalMetrics,
@@ -19,10 +23,6 @@ from hotlap.training.results import (
     RunMetadata,
     provenance,
 )
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.json_documents import encode, utc_text
-from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata, TrainingMetrics
-from hotlap.training.run_files.run_folder import RunFolder
 
 RACER, LUNAR = "hotlap/Racer-v0", "LunarLander-v3"
 START_S = 1_700_000_000.0

@@ -32,9 +32,9 @@ from hotlap.sim.step import make_batch, step_car
 from hotlap.sim.tyres import tyre_force
 from hotlap.sim.vehicle import Body, CarParameters, advance, body_rates, car_record
 from hotlap.sim.world import NUM_OBSERVATIONS, STATE_DTYPE
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.generator import generate
-from hotlap.tracks.geometry import build_nodes, wall_lines
+from hotlap.tracks.generation.generator import generate
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.node_builder import build_nodes, wall_lines
 from hotlap.tracks.registry import load_track
 from tracks.shapes import eight, stadium
 

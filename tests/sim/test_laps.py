@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.tracks.geometry import build_nodes
+from hotlap.tracks.geometry.node_builder import build_nodes
 from sim.harness import BUILT_IN, CAR, F, World, crossing_shares, drive_laps, nodes_of, steady_driver
 from tracks.shapes import circle
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotlap.sim.ribbon import FAR_SPAN, MAX_WALK, NEAR_SPAN, pack_ribbons
-from hotlap.tracks.geometry import wall_lines
+from hotlap.tracks.geometry.node_builder import wall_lines
 from sim.harness import BUILT_IN, F, World, heading_at, locate_on, nodes_of, place_on
 
 WORLDS = {name: World([nodes_of(name)]) for name in (*BUILT_IN, "oval", "eight")}

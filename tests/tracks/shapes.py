@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hotlap.tracks.centreline import Centreline
+from hotlap.tracks.geometry.centreline import Centreline
 
 
 def line(x, y, right=5.0, left=5.0) -> Centreline:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
-from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS, generate
 from hotlap.tracks.registry import check_id, list_tracks, load_track, save_track, split_ids, user_folder
 
 BUILT_IN = ["track-01", "track-02", "track-03"]

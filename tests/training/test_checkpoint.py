@@ -9,8 +9,8 @@ import pytest
 
 from hotlap.errors import ArchiveError, OutputFileError
 from hotlap.models.archive import Archive, read_archive, write_archive
+from hotlap.runs.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.checkpoint import CheckpointConfig, CheckpointManager, load_checkpoint, save_snapshot
-from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
 
 
 def state(step: int, with_replay: bool = False) -> Snapshot:

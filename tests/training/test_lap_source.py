@@ -3,11 +3,11 @@
 import pytest
 
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.recipe import recipe_names, resolve_config
+from hotlap.runs.run_config import RacerOptions
 from hotlap.tracks.registry import load_track
 from hotlap.training import lap_source
 from hotlap.training.lap_source import has_time_for_laps
-from hotlap.training.recipe import recipe_names, resolve_config
-from hotlap.training.run_config import RacerOptions
 
 TICKS = 60
 

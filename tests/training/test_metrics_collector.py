@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hotlap.errors import ConfigError, ModelError
+from hotlap.runs.json_documents import encode
+from hotlap.runs.metrics_document import Aggregates, MetricPoint, MetricsMetadata, RacerPoint
+from hotlap.runs.metrics_journal import JournalEnd, encode_journal, read_journal
 from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
-from hotlap.training.run_files.json_documents import encode
-from hotlap.training.run_files.metrics_document import Aggregates, MetricPoint, MetricsMetadata, RacerPoint
-from hotlap.training.run_files.metrics_journal import JournalEnd, encode_journal, read_journal
 
 RUN = {"experiment_id": "ppo_seed1", "algorithm": "ppo", "environment": "hotlap/Racer-v0", "seed": 1}
 

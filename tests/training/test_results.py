@@ -14,8 +14,10 @@ import torch
 import hotlap
 from hotlap.errors import ModelError
 from hotlap.evaluation.returns import Returns
+from hotlap.runs.run_folder import RunFolder
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
+from hotlap.training.model_card import make_card
 from hotlap.training.results import (
     ExperimentResults,
     FinalFigures,
@@ -25,8 +27,6 @@ from hotlap.training.results import (
     make_results,
     provenance,
 )
-from hotlap.training.run_files.model_card import make_card
-from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import RACER, tiny_config
 

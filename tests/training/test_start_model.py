@@ -7,10 +7,10 @@ from hotlap.config import build, snake_case
 from hotlap.errors import ConfigError, DriverError
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import read_model
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig, load_config
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.algorithms.registry import build_learner
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import RunConfig, load_config
-from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.start_model import load_start_model, start_options
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import ALGORITHMS, LUNAR, REMOTE_RACER, assert_same_run, skip_evaluation, tensors, tiny_config, train

@@ -18,16 +18,16 @@ from hotlap.errors import HotlapError, OutputFileError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.models.archive import read_about, read_archive, tensors_digest
 from hotlap.models.model_file import read_model
+from hotlap.runs.metrics_document import TrainingMetrics
+from hotlap.runs.run_folder import RunFolder
+from hotlap.runs.snapshot import REPLAY_GROUP
 from hotlap.sim.world import INFO_DTYPE
+from hotlap.training import run_writer
 from hotlap.training import trainer as trainer_module
 from hotlap.training.algorithms.registry import LEARNERS
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator, evaluate_model
 from hotlap.training.results import ExperimentResults
-from hotlap.training.run_files import run_writer
-from hotlap.training.run_files.metrics_document import TrainingMetrics
-from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.state import run_state
-from hotlap.training.state.snapshot import REPLAY_GROUP
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from hotlap.training.vec_envs.tensor_cars import TensorCars
@@ -495,7 +495,7 @@ def fail(*arguments, **more):
     [
         (trainer_module, "build_learner"),
         (trainer_module, "PolicyEvaluator"),
-        (run_writer, "EventWriter"),
+        (run_writer, "EventOutput"),
         (run_writer, "MetricsCollector"),
         (run_writer, "save_snapshot"),
         (None, "on_ready"),

@@ -8,9 +8,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from bridge_process import BridgeProcess
 from hotlap.errors import StateError, TrainingError
-from hotlap.training.recipe import recipe_names, resolve_config
-from hotlap.training.run_config import RunConfig, in_process
-from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.runs.recipe import recipe_names, resolve_config
+from hotlap.runs.run_config import RunConfig, in_process
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 from tiny_runs import (
     ALGORITHMS,

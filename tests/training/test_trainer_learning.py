@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_files.metrics_document import TrainingMetrics
+from hotlap.runs.metrics_document import TrainingMetrics
+from hotlap.runs.recipe import resolve_config
 from tiny_runs import folder_at, read_events, train
 
 STEPS = 1_000_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hotlap.errors import ConfigError, TrainingError
-from hotlap.training.processes import Place, Processes
+from hotlap.learning.distributed.processes import Place, Processes
 from hotlap.training.trainer import Trainer
 from process_pairs import run_pair
 from tiny_runs import folder_at, tiny_config

@@ -15,14 +15,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from hotlap.errors import ModelError, StateError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.models.archive import read_archive, write_archive
+from hotlap.runs.json_documents import encode
+from hotlap.runs.metrics_document import TrainingMetrics
+from hotlap.runs.run_folder import RunFolder
 from hotlap.sim.world import INFO_DTYPE
 from hotlap.training import trainer as trainer_module
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
-from hotlap.training.run_files.json_documents import encode
-from hotlap.training.run_files.metrics_document import TrainingMetrics
-from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.tensor_cars import TensorCars
 from tiny_runs import (

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hotlap.training.processes import ALONE, Processes, join_processes
-from hotlap.training.run_config import RunConfig, load_config
-from hotlap.training.run_files.run_folder import RunFolder
+from hotlap.learning.distributed.processes import ALONE, Processes, join_processes
+from hotlap.runs.run_config import RunConfig, load_config
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 
 

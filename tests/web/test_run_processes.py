@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hotlap.errors import ConfigError, TrainingError, UnknownTrackError
-from hotlap.training.run_files.run_lock import RunLock
+from hotlap.runs.run_lock import RunLock
 from hotlap.web import run_processes
 from hotlap.web.run_processes import RunProcesses, RunRequest, RunStateError, TooManyRunsError
 from reports.written_runs import write_run

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from hotlap.errors import ModelError, TrainingError
-from hotlap.training.run_files.run_lock import RunLock, find_holder, is_locked
+from hotlap.runs.run_lock import RunLock, find_holder, is_locked
 from hotlap.web.runs import find_run_folder, new_points, read_curves, run_folders, view_run
 from reports.written_runs import LUNAR, write_events, write_run
 

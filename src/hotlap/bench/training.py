@@ -16,12 +16,12 @@ from stable_baselines3.common.vec_env import VecEnv
 from hotlap.config import as_plain
 from hotlap.errors import ConfigError
 from hotlap.models.policy import policy_arguments
+from hotlap.runs.hyperparameters import MAX_STEPS, PPOSettings
+from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.run_folder import RunFolder
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.registry import learner_class
-from hotlap.training.hyperparameters import MAX_STEPS, PPOSettings
-from hotlap.training.recipe import resolve_config
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.run_folder import RunFolder
 from hotlap.training.trainer import Trainer
 from hotlap.training.vec_envs.factory import TrainingEnvs
 

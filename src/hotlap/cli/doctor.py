@@ -21,8 +21,8 @@ _OPTIONAL = {
     "starlette": ("hotlap play", "pip install 'hotlap[play]'"),
     "uvicorn": ("hotlap play", "pip install 'hotlap[play]'"),
     "numba-cuda": ("the simulator on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
-    "optuna": ("hotlap sweep", "pip install 'hotlap[scale]'"),
-    "ray": ("hotlap sweep --ray", "pip install 'hotlap[scale]'"),
+    "optuna": ("hotlap sweep", "pip install 'hotlap[sweeps]'"),
+    "ray": ("hotlap sweep --ray", "pip install 'hotlap[sweeps]'"),
     "onnx": ("hotlap export --format onnx", "pip install onnx onnxruntime"),
 }
 _NONE = {

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
 from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track
-from hotlap.cli.output import counted, print_json, progress_bar, seconds, writable
+from hotlap.cli.output import counted, print_json, progress_bar, seconds
 
 
 def drive(
@@ -32,7 +33,7 @@ def drive(
     with progress_bar(f"{driver} on {track}") as progress:
         trace = record_laps(make_driver(driver, track), track, num_laps=laps, seed=seed, progress=progress)
     if place:
-        from hotlap.tracks.track_map import draw_track
+        from hotlap.tracks.maps.track_map import draw_track
 
         about = load_track(track)
         best_s = min((lap.time_s for lap in trace.laps), default=None)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotlap.cli.output import writable
+from hotlap.atomic_files import writable
 from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, num_observations

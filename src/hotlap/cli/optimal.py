@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotlap.cli.output import print_json, seconds, writable
+from hotlap.atomic_files import writable
+from hotlap.cli.output import print_json, seconds
 from hotlap.reports.formatting import gap_percent
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def optimal(
     solve_sec = time.perf_counter() - started
     drive = _drive(track, laps) if replay else None
     if png_path:
-        from hotlap.tracks.track_map import draw_track
+        from hotlap.tracks.maps.track_map import draw_track
 
         line = reference.raceline
         draw_track(

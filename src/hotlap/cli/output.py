@@ -1,4 +1,4 @@
-"""Output of the commands: JSON on the last line of stdout, progress on stderr, and checks of output files."""
+"""Output of the commands: JSON on the last line of stdout, and progress on stderr."""
 
 import json
 import math
@@ -6,14 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TextIO
 
-from hotlap.atomic_files import refuse_unreplaceable
-from hotlap.errors import OutputFileError
 from hotlap.reports.formatting import counted, percent, seconds
 
-__all__ = ["counted", "discard", "percent", "print_json", "progress_bar", "seconds", "writable"]
+__all__ = ["counted", "discard", "percent", "print_json", "progress_bar", "seconds"]
 
 
 def discard(stream: TextIO) -> None:
@@ -52,16 +49,3 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as progress:
         task = progress.add_task(title, total=1.0)
         yield lambda fraction: progress.update(task, completed=fraction)
-
-
-def writable(path: Path) -> Path:
-    """Check that `path` can be written and make its folder; returns `path`."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
-        reason = getattr(error, "strerror", None) or error
-        raise OutputFileError(f"{path.parent!s:.200}: cannot be made ({reason}). Choose another path.") from None
-    refuse_unreplaceable(path)
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OutputFileError(f"{path}: no permission to write. Choose another path.")
-    return path

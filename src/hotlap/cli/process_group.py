@@ -12,7 +12,7 @@ from hotlap.cli import exit_codes
 from hotlap.errors import DivergedError, HotlapError, ProcessLostError
 
 if TYPE_CHECKING:
-    from hotlap.training.processes import Processes
+    from hotlap.learning.distributed.processes import Processes
 
 
 def silence_torch() -> None:
@@ -29,7 +29,7 @@ def is_follower() -> bool:
 @contextlib.contextmanager
 def joined_processes() -> Iterator["Processes"]:
     """Join the other processes of a training, if there are any; an error of any of them becomes one line."""
-    from hotlap.training.processes import join_processes
+    from hotlap.learning.distributed.processes import join_processes
 
     processes = join_processes()
     if processes.is_alone:

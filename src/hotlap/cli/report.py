@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
 from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
-from hotlap.cli.output import counted, print_json, progress_bar, seconds, writable
+from hotlap.cli.output import counted, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
 
@@ -47,12 +48,12 @@ def report(
 def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool) -> None:
     from hotlap.reports.json_figures import runs_as_dict
     from hotlap.reports.model_laps import Baselines, ModelLaps, drive_runs
-    from hotlap.reports.report import PAGE_NAME, write_run_report
+    from hotlap.reports.pages.report import PAGE_NAME, write_run_report
     from hotlap.reports.run_loader import read_run
     from hotlap.reports.run_record import group_runs
     from hotlap.reports.tables import run_table, to_text
+    from hotlap.runs.run_folder import REPORT_NAME
     from hotlap.tracks.registry import load_track
-    from hotlap.training.run_files.run_folder import REPORT_NAME
 
     if out is None and len(runs) > 1:
         raise ConfigError("--out: a report on several runs needs a folder. Name one.")
@@ -87,7 +88,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     from hotlap.optimal.reference import find_reference
     from hotlap.reports.json_figures import lap_as_dict
     from hotlap.reports.model_laps import NUM_LAPS
-    from hotlap.reports.report import PAGE_NAME, write_lap_report
+    from hotlap.reports.pages.report import PAGE_NAME, write_lap_report
     from hotlap.tracks.registry import load_track
 
     model = find_driver_model(name, track_id)

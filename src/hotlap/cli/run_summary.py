@@ -8,8 +8,8 @@ from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.reports.formatting import counted, gap_percent
 
 if TYPE_CHECKING:
+    from hotlap.runs.run_folder import RunFolder
     from hotlap.training.results import ExperimentResults
-    from hotlap.training.run_files.run_folder import RunFolder
     from hotlap.training.trainer import Trainer
 
 
@@ -36,8 +36,8 @@ def print_summary(trainer: "Trainer", results: "ExperimentResults") -> None:
 
 def explain_no_lap(trainer: "Trainer", steps: int) -> str:
     """A sentence for a run whose model completes no lap: what it had, what is usual, and how to go on."""
-    from hotlap.training.recipe import usual_steps
-    from hotlap.training.run_config import in_process
+    from hotlap.runs.recipe import usual_steps
+    from hotlap.runs.run_config import in_process
 
     usual = usual_steps(in_process(trainer.config))
     resume = f"{trainer.processes.resume_command} {trainer.folder.path} --steps"

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
-from hotlap.cli.output import counted, print_json, writable
+from hotlap.cli.output import counted, print_json
 from hotlap.cli.run_monitor import log_to_stderr, print_status, stop_signals
 
 if TYPE_CHECKING:
-    from hotlap.scale.status import SweepStatus
-    from hotlap.scale.sweep_file import Sweep
-    from hotlap.scale.sweep_folder import SweepFolder
-    from hotlap.scale.sweep_runner import Pool
+    from hotlap.sweeps.status import SweepStatus
+    from hotlap.sweeps.sweep_file import Sweep
+    from hotlap.sweeps.sweep_folder import SweepFolder
+    from hotlap.sweeps.sweep_runner import Pool
 
 _RUN = "run"
 WATCH_INTERVAL_S = 2.0
@@ -56,7 +57,7 @@ Ray = Annotated[
 
 @sweep_app.command(_RUN)
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The sweep file (docs/scale.md).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The sweep file (docs/sweeps.md).")],
     name: Annotated[
         str | None, typer.Option(help="Name under results/sweeps, or a path; default: the file's name.")
     ] = None,
@@ -73,9 +74,9 @@ def run(
 
     Example: hotlap sweep run learning-rate.toml --workers 2
     """
-    from hotlap.scale.study import import_optuna
-    from hotlap.scale.sweep_file import check_environments, load_sweep, with_plain_env_ids
-    from hotlap.scale.sweep_folder import create_folder, default_name
+    from hotlap.sweeps.study import import_optuna
+    from hotlap.sweeps.sweep_file import check_environments, load_sweep, with_plain_env_ids
+    from hotlap.sweeps.sweep_folder import create_folder, default_name
 
     with log_to_stderr(verbose, quiet):
         import_optuna()
@@ -84,7 +85,7 @@ def run(
         if ray is None:
             check_environments(sweep)
         else:
-            from hotlap.scale.ray_pool import import_ray, refuse_unreachable
+            from hotlap.sweeps.ray_pool import import_ray, refuse_unreachable
 
             import_ray()
             refuse_unreachable(ray)
@@ -106,9 +107,9 @@ def resume(
 
     Example: hotlap sweep resume learning-rate
     """
-    from hotlap.scale.study import import_optuna
-    from hotlap.scale.sweep_file import with_plain_env_ids
-    from hotlap.scale.sweep_folder import open_folder
+    from hotlap.sweeps.study import import_optuna
+    from hotlap.sweeps.sweep_file import with_plain_env_ids
+    from hotlap.sweeps.sweep_folder import open_folder
 
     with log_to_stderr(verbose, quiet):
         import_optuna()
@@ -126,10 +127,10 @@ class _Options:
 
 
 def _run(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> None:
-    from hotlap.scale.scheduler import Scheduler
-    from hotlap.scale.study import SweepStudy
-    from hotlap.scale.sweep_folder import lock_folder
-    from hotlap.scale.sweep_runner import run_sweep
+    from hotlap.sweeps.scheduler import Scheduler
+    from hotlap.sweeps.study import SweepStudy
+    from hotlap.sweeps.sweep_folder import lock_folder
+    from hotlap.sweeps.sweep_runner import run_sweep
 
     quiet = options.quiet
     with lock_folder(folder):
@@ -159,7 +160,7 @@ def _run(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> None:
 @contextmanager
 def _open_pool(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> Iterator["Pool"]:
     if options.ray is not None:
-        from hotlap.scale.ray_pool import RayPool
+        from hotlap.sweeps.ray_pool import RayPool
 
         ray_pool = RayPool(options.ray, folder, options.workers)
         try:
@@ -167,7 +168,7 @@ def _open_pool(folder: "SweepFolder", sweep: "Sweep", options: _Options) -> Iter
         finally:
             ray_pool.close()
         return
-    from hotlap.scale.local_pool import LocalPool, default_workers
+    from hotlap.sweeps.local_pool import LocalPool, default_workers
 
     pool = LocalPool(options.workers or default_workers(sweep.trials * len(sweep.seeds)), folder.logs)
     try:
@@ -188,7 +189,7 @@ def status(
 
     Example: hotlap sweep status learning-rate --watch
     """
-    from hotlap.scale.sweep_folder import open_folder
+    from hotlap.sweeps.sweep_folder import open_folder
 
     folder = open_folder(name)
     found = _read(folder)
@@ -216,8 +217,8 @@ def best(
     Example: hotlap sweep best learning-rate
     """
     from hotlap.atomic_files import write_atomically
-    from hotlap.scale.scheduler import show_values
-    from hotlap.scale.sweep_folder import open_folder
+    from hotlap.sweeps.scheduler import show_values
+    from hotlap.sweeps.sweep_folder import open_folder
 
     folder = open_folder(name)
     found = _read(folder)
@@ -248,8 +249,8 @@ def report(
     Example: hotlap sweep report learning-rate
     """
     from hotlap.errors import ConfigError
-    from hotlap.scale.sweep_folder import open_folder
-    from hotlap.scale.sweep_page import PAGE_NAME, write_report
+    from hotlap.sweeps.sweep_folder import open_folder
+    from hotlap.sweeps.sweep_page import PAGE_NAME, write_report
 
     if out is None and len(names) > 1:
         raise ConfigError("--out: a report on several sweeps needs a folder. Name one.")
@@ -264,12 +265,12 @@ def report(
 
 
 def _read(folder: "SweepFolder") -> "SweepStatus":
-    from hotlap.scale.status import read_status
+    from hotlap.sweeps.status import read_status
 
     return read_status(folder)
 
 
 def _print_table(found: "SweepStatus") -> None:
-    from hotlap.scale.status_table import status_table
+    from hotlap.sweeps.status_table import status_table
 
     print(status_table(found), end="")

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from hotlap.cli.output import print_json, seconds, writable
+from hotlap.atomic_files import writable
+from hotlap.cli.output import print_json, seconds
 from hotlap.errors import OptimalError
 from hotlap.reports.formatting import MISSING
 
@@ -97,7 +98,7 @@ def show_track(
     if with_line and reference is None:
         raise OptimalError(f"{track_id}: its optimal lap was not solved yet. Solve it: hotlap optimal {track_id}")
     if png_path:
-        from hotlap.tracks.track_map import draw_track
+        from hotlap.tracks.maps.track_map import draw_track
 
         line = reference.raceline if reference and with_line else None
         draw_track(
@@ -151,8 +152,8 @@ def import_track(
 
     Example: hotlap tracks import Monza.csv --id monza
     """
+    from hotlap.tracks.files.track_import import import_centreline
     from hotlap.tracks.registry import load_track, save_track
-    from hotlap.tracks.track_import import import_centreline
 
     centreline = import_centreline(file, reverse_travel=reverse, width_m=width, start_m=start)
     path = save_track(track_id, centreline, f"imported from {file.name}")
@@ -172,8 +173,8 @@ def generate_track(
 
     Example: hotlap tracks generate --seed 7 --id my-track
     """
-    from hotlap.tracks.circuit_generator import generate_circuit
-    from hotlap.tracks.generator import generate
+    from hotlap.tracks.generation.circuit_generator import generate_circuit
+    from hotlap.tracks.generation.generator import generate
     from hotlap.tracks.registry import load_track, save_track
 
     centreline = generate_circuit(seed) if circuit else generate(seed)

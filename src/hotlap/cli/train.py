@@ -19,10 +19,10 @@ from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import ConfigError, DivergedError, TrainingError
 
 if TYPE_CHECKING:
+    from hotlap.learning.distributed.processes import Processes
+    from hotlap.runs.run_config import RunConfig
+    from hotlap.runs.run_folder import RunFolder
     from hotlap.training.checkpoint import Checkpoint
-    from hotlap.training.processes import Processes
-    from hotlap.training.run_config import RunConfig
-    from hotlap.training.run_files.run_folder import RunFolder
     from hotlap.training.trainer import Trainer
 
 
@@ -61,6 +61,7 @@ def train(
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,
     with_report: Annotated[bool, typer.Option("--report", help="Write a report at the end (`hotlap report`).")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the resolved settings as TOML; train nothing.")] = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -71,9 +72,9 @@ def train(
 
     Example: hotlap train --algo ppo --track track-01 --seed 1 --steps 2000000
     """
+    from hotlap.runs.recipe import resolve_config
+    from hotlap.runs.run_folder import RunFolder, create_run, folder_of
     from hotlap.training.device import choose_device
-    from hotlap.training.recipe import resolve_config
-    from hotlap.training.run_files.run_folder import RunFolder, create_run, folder_of
     from hotlap.training.start_model import start_options
 
     if overwrite and go_on:
@@ -96,6 +97,10 @@ def train(
             options = start_options(start_model, options)
         config = _without_module(resolve_config(recipe, options), import_and_say(allow_import))
         _refuse_bridge_of_file(config, bridge_url)
+        if show:
+            if processes.is_leader:
+                typer.echo(config.to_toml(), nl=False)
+            return
         folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
         if go_on and processes.from_leader(lambda: _is_unfinished(folder, quiet)):
             _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), processes, quiet, as_json)
@@ -117,7 +122,7 @@ def _without_module(config: "RunConfig", allowed: list[str]) -> "RunConfig":
 
 def _is_unfinished(folder: "RunFolder", quiet: bool) -> bool:
     """Whether there is a run to resume; a finished one is renamed."""
-    from hotlap.training.run_files.run_folder import keep_under_another_name
+    from hotlap.runs.run_folder import keep_under_another_name
 
     if folder.is_finished:
         kept = keep_under_another_name(folder)
@@ -196,7 +201,7 @@ class _Resume:
     def applied_to(self, saved: "RunConfig") -> "RunConfig":
         """The configuration of a run folder that may be somebody else's: nothing in it is imported or connected to."""
         from hotlap.envs.gym_registry import check_env_args
-        from hotlap.training.run_config import with_steps
+        from hotlap.runs.run_config import with_steps
 
         config = saved if self.steps is None else with_steps(saved, self.steps)
         if self.device is not None:
@@ -216,7 +221,7 @@ class _Resume:
 
 
 def _resume(run: str, options: _Resume, processes: "Processes", quiet: bool, as_json: bool) -> None:
-    from hotlap.training.run_files.run_folder import open_run, split_checkpoint
+    from hotlap.runs.run_folder import open_run, split_checkpoint
 
     name, chosen = split_checkpoint(run)
     folder, saved = open_run(name)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.envs.settings import RacerSettings, start_code
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
@@ -14,7 +15,6 @@ from hotlap.sim.engine import ALL_FINE, Engine, Setting
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.vehicle import car_record
 from hotlap.sim.world import STATE_DTYPE
-from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.registry import Track, find_entries, load_tracks
 
 FleetState = dict[str, NDArray[Any]]

@@ -11,9 +11,9 @@ from PIL import Image, ImageDraw, ImageFont
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 from hotlap.sim.world import OBS_SPEED
-from hotlap.tracks.geometry import road_edges, wall_lines
+from hotlap.tracks.geometry.node_builder import road_edges, wall_lines
+from hotlap.tracks.geometry.spline import FloatArray
 from hotlap.tracks.registry import Track
-from hotlap.tracks.spline import FloatArray
 
 FRAME_PX = 600
 VIEW_M = 90.0  # width of a frame in the world

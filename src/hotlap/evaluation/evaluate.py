@@ -100,11 +100,14 @@ class LapCounter:
     def add_tick(self, fleet: Fleet, running: NDArray[np.bool_]) -> None:
         """Add the last tick of the cars that are still running."""
         infos = fleet.batch.infos
-        self.returns[running] += fleet.batch.rewards[running]
+        np.add(self.returns, fleet.batch.rewards, out=self.returns, where=running)
         touches = infos["wallContact"] & running
-        self.wall_contacts += int(np.count_nonzero(touches & ~self._touched))
+        if touches.any():
+            self.wall_contacts += int(np.count_nonzero(touches & ~self._touched))
         self._touched = touches
-        for car in np.flatnonzero(running & ~np.isnan(infos["lapTime"])):
+        times_s = infos["lapTime"]
+        has_ended = (times_s == times_s) & running  # it is NaN on all other ticks
+        for car in has_ended.nonzero()[0]:
             row = infos[car]
             self.laps.append(Lap(int(car), int(row["lap"]) - 1, float(row["lapTime"]), bool(row["lapClean"])))
 
@@ -232,6 +235,7 @@ class StuckDetector:
     def __init__(self, fleet: Fleet) -> None:
         self._states = fleet.states
         self._lap_m = lap_lengths_m(fleet)
+        self._half_m = 0.5 * self._lap_m
         self._arc_m = fleet.states["arc_m"].astype(np.float64)
         self._distance_m = np.zeros(fleet.num_cars)  # backwards is negative, so circling adds up to nothing
         self._mark_m, self._mark_tick = np.zeros(fleet.num_cars), np.zeros(fleet.num_cars, np.int64)
@@ -239,11 +243,11 @@ class StuckDetector:
     def is_stuck(self, tick: int) -> NDArray[np.bool_]:
         """Which cars are stuck, (num_cars,); to be called on every tick."""
         arc_m = self._states["arc_m"].astype(np.float64)
-        half_m = 0.5 * self._lap_m
-        self._distance_m += (arc_m - self._arc_m + half_m) % self._lap_m - half_m
+        self._distance_m += (arc_m - self._arc_m + self._half_m) % self._lap_m - self._half_m
         self._arc_m = arc_m
         has_moved = self._distance_m >= self._mark_m + STUCK_WITHIN_M
-        self._mark_m[has_moved], self._mark_tick[has_moved] = self._distance_m[has_moved], tick
+        np.copyto(self._mark_m, self._distance_m, where=has_moved)
+        np.copyto(self._mark_tick, tick, where=has_moved)
         return tick - self._mark_tick > STUCK_AFTER_S * TICKS_PER_SECOND
 
 

@@ -11,8 +11,8 @@ from hotlap.evaluation.evaluate import Lap
 from hotlap.evaluation.telemetry import Floats, Telemetry
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, TICKS_PER_SECOND, CarParameters
-from hotlap.tracks.corners import find_corners, name_corners
-from hotlap.tracks.raceline_file import Raceline
+from hotlap.tracks.files.raceline_file import Raceline
+from hotlap.tracks.geometry.corners import find_corners, name_corners
 from hotlap.tracks.registry import Track
 
 # A raceline is sampled, so its speeds give its lap time only approximately. A larger mismatch is an error.

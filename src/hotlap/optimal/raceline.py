@@ -6,7 +6,7 @@ from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import State
 from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon import RibbonNodes
-from hotlap.tracks.raceline_file import Raceline
+from hotlap.tracks.files.raceline_file import Raceline
 
 SPACING_M = 2.0
 

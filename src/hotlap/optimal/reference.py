@@ -7,6 +7,7 @@ for the physics version and the road it was solved for. Loading needs no solver;
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from hotlap.errors import OptimalError, TrackError
 from hotlap.sim.compilation import cache_root
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.raceline_file import Raceline, read_raceline, write_raceline
+from hotlap.tracks.files.raceline_file import Raceline, read_raceline, write_raceline
 from hotlap.tracks.registry import Track
 
 if TYPE_CHECKING:
@@ -129,18 +130,25 @@ def _file_name(track: Track) -> str:
     return f"{track.track_id}-{track_digest(track.nodes)}.csv"
 
 
+@lru_cache(maxsize=16)
+def _read(path: Path, _version: tuple[int, int]) -> Raceline:
+    """The raceline of a file, read again where its time or size (`_version`) is another."""
+    return read_raceline(path)
+
+
 def _load(path: Path, track: Track) -> Reference | None:
     if not path.is_file():
         return None
     try:
-        line = read_raceline(path)
+        written = path.stat()
+        line = _read(path, (written.st_mtime_ns, written.st_size))
         about = json.loads(line.comment)
         if about["physics"] != PHYSICS_VERSION or about["road"] != track_digest(track.nodes):
             return None
         figures = {name: float(about[name]) for name in _FIGURES}
         if _OPTIONAL_FIGURE in about:
             figures[_OPTIONAL_FIGURE] = float(about[_OPTIONAL_FIGURE])
-    except (TrackError, ValueError, TypeError, KeyError):
+    except (OSError, TrackError, ValueError, TypeError, KeyError):
         # A damaged file in the cache is ignored: the lap is solved again.
         return None
     return Reference(line, **figures)

@@ -9,11 +9,11 @@ from hotlap.errors import ConfigError
 from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.reports.curves import Curve, make_curve, read_events
 from hotlap.reports.run_record import EvaluationFigures, RunRecord
+from hotlap.runs.metrics_document import MetricPoint, TrainingMetrics
+from hotlap.runs.metrics_journal import read_journal
+from hotlap.runs.run_config import in_process
+from hotlap.runs.run_folder import CONFIG_NAME, RunFolder, open_run
 from hotlap.training.results import ExperimentResults
-from hotlap.training.run_config import in_process
-from hotlap.training.run_files.metrics_document import MetricPoint, TrainingMetrics
-from hotlap.training.run_files.metrics_journal import read_journal
-from hotlap.training.run_files.run_folder import CONFIG_NAME, RunFolder, open_run
 
 
 def is_run(name: str) -> bool:

@@ -1,1 +1,1 @@
-"""Tracks: files, geometry, corners, maps, the generator, and the registry of all tracks."""
+"""Tracks: geometry, files, generation, maps, and the registry of all tracks."""

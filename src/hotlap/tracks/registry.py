@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name
+from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
 from hotlap.sim.compilation import home_folder
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.byte_limited_cache import ByteLimitedCache
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.centreline_file import read_centreline, write_centreline
-from hotlap.tracks.generator import TEST_SEEDS, TRAIN_SEEDS
-from hotlap.tracks.geometry import build_nodes
-from hotlap.tracks.spline import FloatArray
+from hotlap.tracks.files.centreline_file import read_centreline, write_centreline
+from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.node_builder import build_nodes
+from hotlap.tracks.geometry.spline import FloatArray
 
 # Random starts are limited to the speed of a lap with this share of the grip, so that every start can be driven.
 START_GRIP_SHARE = 0.6

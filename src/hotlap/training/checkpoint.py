@@ -6,34 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotlap.config import NOT_NEGATIVE, check_ranges, setting
 from hotlap.errors import ArchiveError, InputFileError, OutputFileError
 from hotlap.models.archive import Archive, archive_size, read_about, read_archive, write_archive
-from hotlap.models.model_file import CHECKPOINT_NAME
-from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
+from hotlap.runs.checkpoints import CheckpointConfig, checkpoint_path, checkpoint_steps
+from hotlap.runs.snapshot import REPLAY_GROUP, Snapshot
+
+__all__ = ["Checkpoint", "CheckpointConfig", "CheckpointManager", "load_checkpoint", "save_snapshot", "snapshot_size"]
 
 STATE_DOCUMENT = "state"
 # A replay buffer is large, and only the newest checkpoint's is used; the one before is a reserve.
 NUM_REPLAY_BUFFERS = 2
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class CheckpointConfig:
-    """How often a run is saved, and how many checkpoints are kept."""
-
-    interval: int = setting(10_000, "Steps between two checkpoints; 0 turns them off.", NOT_NEGATIVE)
-    keep: int = setting(0, "Number of newest checkpoints that are kept; 0 keeps all.", NOT_NEGATIVE)
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-    def describe(self) -> str:
-        """The two settings in words."""
-        if not self.interval:
-            return "checkpoints: only when stopped"
-        kept = f"keeping the newest {self.keep}" if self.keep else "keeping all"
-        return f"checkpoints: every {self.interval:,} steps, {kept}"
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,7 @@ class CheckpointManager:
 
     def path_of(self, step: int) -> Path:
         """The path of the checkpoint of a step."""
-        return self.folder / f"checkpoint_{step}.zip"
+        return checkpoint_path(self.folder, step)
 
     def save(self, snapshot: Snapshot, card: Mapping[str, Any], step: int) -> Path:
         """Write a checkpoint and remove old ones; where that raises OutputFileError, those are unchanged."""
@@ -66,10 +49,7 @@ class CheckpointManager:
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints, damaged ones too, in order."""
-        if not self.folder.is_dir():
-            return []
-        found = (CHECKPOINT_NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted(int(match.group(1)) for match in found if match)
+        return checkpoint_steps(self.folder)
 
     def names(self) -> list[str]:
         """The checkpoints' file names, in order."""

@@ -2,10 +2,10 @@
 
 from hotlap.envs.settings import EpisodeRules
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.run_config import RacerOptions
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 from hotlap.tracks.registry import Track, load_track
-from hotlap.training.run_config import RacerOptions
 
 # A trained car is slower than the optimal lap by up to about this factor.
 PACE = 1.1

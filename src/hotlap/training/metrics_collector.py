@@ -12,16 +12,16 @@ import msgspec
 import numpy as np
 
 from hotlap.errors import ConfigError, ModelError
-from hotlap.training.run_files.journal import Journal
-from hotlap.training.run_files.json_documents import Record, build_record, encode, to_plain, utc_text
-from hotlap.training.run_files.metrics_document import (
+from hotlap.runs.journal import Journal
+from hotlap.runs.json_documents import Record, build_record, encode, to_plain, utc_text
+from hotlap.runs.metrics_document import (
     Aggregates,
     MetricPoint,
     MetricsMetadata,
     RacerPoint,
     TrainingMetrics,
 )
-from hotlap.training.run_files.metrics_journal import JournalEnd, read_journal
+from hotlap.runs.metrics_journal import JournalEnd, read_journal
 
 __all__ = ["MetricsCollector", "TrainingMetrics"]
 

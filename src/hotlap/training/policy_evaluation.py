@@ -16,9 +16,9 @@ from hotlap.evaluation.returns import Returns, evaluate_returns
 from hotlap.models.model_file import ModelCard, read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.tracks.registry import load_track
 from hotlap.training.algorithms.step_budget import Learner
-from hotlap.training.run_config import RunConfig, in_process
 from hotlap.training.state.learner_state import normalizer_arrays, preserve_rng
 from hotlap.training.vec_envs.factory import make_cars
 

@@ -11,11 +11,11 @@ from hotlap.config import as_plain
 from hotlap.envs.gym_registry import reward_threshold
 from hotlap.evaluation.returns import Returns
 from hotlap.models.model_file import ModelCard, ModelFile
+from hotlap.runs.json_documents import Document, Record, UtcTime, utc_text
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.run_folder import RunFolder
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.json_documents import Document, Record, UtcTime, utc_text
-from hotlap.training.run_files.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from hotlap.evaluation.evaluate import Evaluation

@@ -9,8 +9,8 @@ from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError, StateError
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, read_model
+from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.training.algorithms.step_budget import Learner
-from hotlap.training.run_config import RunConfig, in_process
 from hotlap.training.state.learner_state import load_weights
 
 _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")

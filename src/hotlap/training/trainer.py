@@ -13,8 +13,12 @@ from stable_baselines3.common.utils import set_random_seed
 from hotlap.errors import BridgeError, DivergedError, ProcessLostError, TrainingError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.evaluation.returns import Returns
+from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.models.model_file import read_model
 from hotlap.models.policy import LearnedPolicy
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.run_folder import RunFolder
+from hotlap.runs.run_lock import RunLock
 from hotlap.sim.batch_cpu import warm_up
 from hotlap.training.algorithms.registry import LEARNERS, build_learner
 from hotlap.training.callbacks.checkpointing import CheckpointingCallback
@@ -24,14 +28,10 @@ from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager
 from hotlap.training.device import find_cuda_problem
 from hotlap.training.lap_source import has_time_for_laps
+from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
-from hotlap.training.processes import ALONE, Processes
 from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.model_card import make_card
-from hotlap.training.run_files.run_folder import RunFolder
-from hotlap.training.run_files.run_lock import RunLock
-from hotlap.training.run_files.run_writer import RunWriter, SilentRunWriter
+from hotlap.training.run_writer import RunWriter, SilentRunWriter
 from hotlap.training.start_model import load_start_model
 from hotlap.training.state.run_state import RunState
 from hotlap.training.vec_envs.factory import TrainingEnvs

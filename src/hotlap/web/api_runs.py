@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from hotlap.config import read_mapping
 from hotlap.errors import HotlapError
+from hotlap.runs.recipe import find_recipe, read_recipe
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
-from hotlap.training.recipe import find_recipe
 from hotlap.web.answers import ApiError, answer_json, endpoint, read_json
 from hotlap.web.drivers import find_checkpoint, read_policy
 from hotlap.web.optimum import reference_times
@@ -53,7 +52,7 @@ async def get_recipes(request: Request) -> Response:
 
     def describe(name: str) -> dict[str, Any]:
         path = find_recipe(name)
-        settings = read_mapping(path)
+        settings = read_recipe(name)
         first = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
         return {"name": name, "algorithm": settings["algo"], "steps": settings["steps"], "description": first}
 

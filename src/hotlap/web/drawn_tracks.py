@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from hotlap.errors import TrackError
-from hotlap.tracks.centreline import Centreline
-from hotlap.tracks.centreline_file import read_centreline, write_centreline
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.geometry import build_nodes
+from hotlap.tracks.files.centreline_file import read_centreline, write_centreline
+from hotlap.tracks.files.track_import import import_centreline
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.registry import Track, list_tracks, save_track
-from hotlap.tracks.track_import import import_centreline
 
 MIN_POINTS, MAX_POINTS = 8, 2_000
 MAX_COORDINATE_M = 10_000.0

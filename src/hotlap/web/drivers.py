@@ -6,12 +6,12 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from hotlap.atomic_files import refuse_not_plain
+from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import DriverError, HotlapError, InputFileError, ModelError
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import find_model, read_model
 from hotlap.models.shipped_models import SHIPPED_NAMES, shipped_path
-from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.web.page_data import page_file, recorded_run
 from hotlap.web.policy_file import policy_bytes, read_policy_bytes

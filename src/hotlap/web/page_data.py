@@ -19,8 +19,8 @@ from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import CHAMPION, GENERALIST, champion_tracks, find_shipped, shipped_path
 from hotlap.optimal.reference import Reference, find_reference
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.tracks.corners import find_corners, name_corners
 from hotlap.tracks.digest import track_digest
+from hotlap.tracks.geometry.corners import find_corners, name_corners
 from hotlap.tracks.registry import SPLITS, Track, TrackEntry, list_tracks, load_track
 from hotlap.web.policy_file import policy_bytes
 

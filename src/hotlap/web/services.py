@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from hotlap.bridge.access import RateLimit
+from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import DriverError, HotlapError
 from hotlap.evaluation.baseline import CASUAL_EPISODES
-from hotlap.tracks.byte_limited_cache import ByteLimitedCache
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 from hotlap.web.answers import ApiError

@@ -7,8 +7,8 @@ import pytest
 from attacks.run_folders.attacked_runs import SECRET, assert_as_in_peace, content, needs_posix, write_recipe
 from hotlap import atomic_files as hotlap_files
 from hotlap import errors as hotlap_errors
-from hotlap.training.run_files.journal import Journal
-from hotlap.training.run_files.run_lock import LOCK_NAME
+from hotlap.runs.journal import Journal
+from hotlap.runs.run_lock import LOCK_NAME
 
 
 @needs_posix

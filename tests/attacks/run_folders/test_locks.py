@@ -18,14 +18,14 @@ from attacks.run_folders.attacked_runs import (
     write_recipe,
 )
 from hotlap import errors as hotlap_errors
-from hotlap.training.run_files import run_lock
-from hotlap.training.run_files.run_lock import LOCK_NAME, RunLock
+from hotlap.runs import run_lock
+from hotlap.runs.run_lock import LOCK_NAME, RunLock
 from tiny_runs import assert_same_run, tiny_config
 
 HOLD = """if True:
     import sys
     from pathlib import Path
-    from hotlap.training.run_files.run_lock import RunLock
+    from hotlap.runs.run_lock import RunLock
     RunLock(Path(sys.argv[1])).acquire()
     print("held", flush=True)
     sys.stdin.read()
@@ -102,7 +102,7 @@ def test_of_many_processes_exactly_one_at_a_time_has_the_lock(tmp_path):
         import sys, time
         from pathlib import Path
         from hotlap.errors import TrainingError
-        from hotlap.training.run_files.run_lock import RunLock
+        from hotlap.runs.run_lock import RunLock
         folder, taken = Path(sys.argv[1]), 0
         end_s = time.monotonic() + 1.5
         while time.monotonic() < end_s:

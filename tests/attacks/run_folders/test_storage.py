@@ -16,10 +16,10 @@ from attacks.run_folders.attacked_runs import (
 )
 from hotlap import atomic_files as hotlap_files
 from hotlap.models import archive
+from hotlap.runs import run_lock
+from hotlap.runs.run_folder import RunFolder
+from hotlap.runs.run_lock import LOCK_NAME
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.run_files import run_lock
-from hotlap.training.run_files.run_folder import RunFolder
-from hotlap.training.run_files.run_lock import LOCK_NAME
 
 # --- states too large, disks too full ---
 
@@ -55,7 +55,7 @@ def test_a_state_that_grows_beyond_the_limits_keeps_the_older_checkpoints_and_re
 
 def test_a_disk_too_small_for_one_checkpoint_is_said_at_the_start(hotlap, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("hotlap.training.run_files.run_writer.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("hotlap.training.run_writer.shutil.disk_usage", lambda _: usage)
     code, lines = hotlap("train", "--recipe", write_recipe())
     assert code == 0
     assert any("a checkpoint takes up to 0 MB, and 0 MB are free on this disk" in line for line in lines)

@@ -5,10 +5,10 @@ import threading
 import pytest
 import torch
 
+from hotlap.learning.distributed.processes import ALONE, Place, Processes
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic
 from hotlap.training.algorithms.ppo_update import LossSettings, PPOUpdate, Rollout
-from hotlap.training.processes import ALONE, Place, Processes
 from tiny_runs import RACER
 from training.algorithms.small_learners import build
 

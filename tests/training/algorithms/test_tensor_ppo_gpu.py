@@ -5,8 +5,8 @@ import pytest
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
+from hotlap.runs.recipe import resolve_config
 from hotlap.training.algorithms.registry import build_learner
-from hotlap.training.recipe import resolve_config
 from hotlap.training.state.learner_state import capture, restore, restore_generators
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from training.algorithms.small_learners import weights

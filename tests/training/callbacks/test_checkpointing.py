@@ -5,12 +5,12 @@ import math
 import pytest
 
 from hotlap.errors import OutputFileError
+from hotlap.runs.snapshot import Snapshot
 from hotlap.training.algorithms.a2c import HotlapA2C
 from hotlap.training.algorithms.ppo import HotlapPPO
 from hotlap.training.algorithms.sac import HotlapSAC
 from hotlap.training.callbacks.checkpointing import CheckpointingCallback
 from hotlap.training.policy_evaluation import PolicyScore
-from hotlap.training.state.snapshot import Snapshot
 
 
 class Run:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from hotlap.errors import StateError, TrainingError
-from hotlap.training.processes import ALONE, Place, Processes
+from hotlap.learning.distributed.processes import ALONE, Place, Processes
+from hotlap.runs.snapshot import Snapshot
 from hotlap.training.state.divided_cars import join_cars, take_cars
-from hotlap.training.state.snapshot import Snapshot
 
 
 class Recorded(Processes):

@@ -12,10 +12,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from hotlap.errors import StateError
+from hotlap.runs.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.algorithms.registry import build_learner
 from hotlap.training.checkpoint import load_checkpoint, save_snapshot
 from hotlap.training.state.learner_state import capture, normalizer_arrays, preserve_rng, restore, restore_generators
-from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.vec_envs.factory import TrainingEnvs
 from tiny_runs import ALGORITHMS, tiny_config
 

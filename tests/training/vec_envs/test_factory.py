@@ -5,7 +5,7 @@ import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from hotlap.errors import BridgeConnectionError, ConfigError, TrackError, TrainingError
-from hotlap.training.run_config import RacerOptions, in_process
+from hotlap.runs.run_config import RacerOptions, in_process
 from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
 from hotlap.training.vec_envs.factory import TrainingEnvs, make_cars
 from hotlap.training.vec_envs.racer import RacerVecEnv

@@ -5,7 +5,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from hotlap.reports.html import PAGE_COLOURS
-from hotlap.tracks.map_colours import BACKGROUND, BADGE, FAINT, TEXT
+from hotlap.tracks.maps.map_colours import BACKGROUND, BADGE, FAINT, TEXT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,7 +23,7 @@ from hotlap.reports.plots.chart import (
     write_title,
 )
 from hotlap.reports.plots.maps import draw_racing_lines, draw_time_lost, loss_colours, loss_rate
-from hotlap.tracks.map_colours import BACKGROUND, BADGE, EDGE, TEXT
+from hotlap.tracks.maps.map_colours import BACKGROUND, BADGE, EDGE, TEXT
 from hotlap.tracks.registry import Track
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from hotlap.reports.plots.panels import (
 )
 from hotlap.reports.run_record import RunGroup
 from hotlap.reports.statistics import compute_spread
-from hotlap.tracks.map_colours import FAINT, TEXT
+from hotlap.tracks.maps.map_colours import FAINT, TEXT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

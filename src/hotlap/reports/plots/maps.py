@@ -10,9 +10,9 @@ from hotlap.evaluation.telemetry import Floats
 from hotlap.reports.formatting import signed
 from hotlap.reports.html import Picture
 from hotlap.reports.plots.chart import DRIVER, GAIN, LOSS, OPTIMUM, to_png, write_driver_legend, write_title
-from hotlap.tracks.corners import find_corners
-from hotlap.tracks.map_colours import BACKGROUND, ROAD, TEXT
-from hotlap.tracks.map_drawing import (
+from hotlap.tracks.geometry.corners import find_corners
+from hotlap.tracks.maps.map_colours import BACKGROUND, ROAD, TEXT
+from hotlap.tracks.maps.map_drawing import (
     SpeedLine,
     draw_colour_bar,
     draw_ribbon,

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hotlap.learning.distributed.processes import Processes
 from hotlap.training.algorithms.tensor_rollout import TensorRollout
-from hotlap.training.processes import Processes
 
 
 def draw_orders(rollout: TensorRollout, n_epochs: int, processes: Processes) -> Iterator[Tensor]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hotlap.training.processes import Processes
+from hotlap.learning.distributed.processes import Processes
 
 
 @dataclass(frozen=True)

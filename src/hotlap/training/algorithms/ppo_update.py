@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.training.algorithms.flat_adam import FlatAdam
 from hotlap.training.algorithms.mlp import ActorCritic, Mlp
 from hotlap.training.algorithms.moments import Moments
 from hotlap.training.algorithms.net_passes import fastest
 from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
-from hotlap.training.processes import ALONE, Processes
 
 _STD_FLOOR = 1e-8  # of the advantages, as in stable-baselines3
 

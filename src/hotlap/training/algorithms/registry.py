@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.errors import TrainingError, one_line
+from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.models.action_head import fix_action_head
 from hotlap.models.model_file import AlgorithmName
 from hotlap.models.policy import policy_arguments, policy_kind
+from hotlap.runs.run_config import RunConfig
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.training.algorithms.a2c import HotlapA2C
 from hotlap.training.algorithms.ppo import HotlapPPO
@@ -17,8 +19,6 @@ from hotlap.training.algorithms.sac import HotlapSAC
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.algorithms.tensor_sac import TensorSAC
-from hotlap.training.processes import ALONE, Processes
-from hotlap.training.run_config import RunConfig
 
 MIN_STATS_WINDOW = 100  # episodes behind `rollout/ep_rew_mean`, as in stable-baselines3
 

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from hotlap.envs.infos import REWARD_KEYS, Info, step_info
+from hotlap.learning.distributed.processes import Processes
 from hotlap.sim.world import INFO_DTYPE
 from hotlap.training.algorithms.tensor_rollout import TensorRollout
-from hotlap.training.processes import Processes
 
 # One event as the processes of a run send it to each other.
 _SENT_DTYPE = np.dtype(

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from stable_baselines3 import SAC
 
+from hotlap.runs.hyperparameters import SACSettings
 from hotlap.training.algorithms.schedules import DecayingLearningRate
 from hotlap.training.algorithms.step_budget import OffPolicyLearner
-from hotlap.training.hyperparameters import SACSettings
 
 
 class HotlapSAC(DecayingLearningRate, OffPolicyLearner, SAC):

@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.config import as_plain
-from hotlap.training.processes import ALONE, Processes
+from hotlap.learning.distributed.processes import ALONE, Processes
 
 
 class Learner(BaseAlgorithm):

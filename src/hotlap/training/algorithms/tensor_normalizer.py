@@ -7,8 +7,8 @@ import torch
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import Tensor
 
+from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.training.algorithms.moments import Moments
-from hotlap.training.processes import ALONE, Processes
 
 
 class TensorNormalizer:

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from hotlap.envs.infos import REWARD_KEYS
+from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.training.algorithms.mlp import Mlp
 from hotlap.training.algorithms.ppo_passes import HALF_LOG_TAU
 from hotlap.training.algorithms.tensor_normalizer import NoNormalizer, TensorNormalizer
-from hotlap.training.processes import ALONE, Processes
 from hotlap.training.vec_envs.tensor_cars import TensorCars
 
 VALUE_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # in one product

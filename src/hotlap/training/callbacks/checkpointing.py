@@ -7,13 +7,13 @@ from typing import Any, cast
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.errors import ArchiveError, OutputFileError
+from hotlap.learning.distributed.processes import Processes
+from hotlap.runs.snapshot import Snapshot
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.processes import Processes
-from hotlap.training.run_files.run_writer import RunWriter
+from hotlap.training.run_writer import RunWriter
 from hotlap.training.state.learner_state import replay_arrays
 from hotlap.training.state.run_state import RunState
-from hotlap.training.state.snapshot import Snapshot
 
 # A stop waits for the end of a rollout shorter than this; capturing the state before each of them would cost too much.
 MIN_STEPS_TO_CAPTURE = 32

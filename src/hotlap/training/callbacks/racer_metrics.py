@@ -13,9 +13,9 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.errors import ConfigError
+from hotlap.runs.json_documents import build_record
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.training.algorithms.rollout_events import SparseInfos, StepEvents
-from hotlap.training.run_files.json_documents import build_record
 
 _LOGGED_TERMS = tuple((key, f"reward/{key}") for key in REWARD_KEYS)
 _FIRST_LAP = 1

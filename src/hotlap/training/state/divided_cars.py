@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.errors import StateError, TrainingError
+from hotlap.learning.distributed.processes import Processes
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP
-from hotlap.training.processes import Processes
-from hotlap.training.state.snapshot import Snapshot
+from hotlap.runs.snapshot import Snapshot
 
 _Groups = Mapping[str, Mapping[str, NDArray[Any]]]
 

@@ -17,9 +17,9 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from hotlap.errors import StateError, one_line
 from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP, Arrays
+from hotlap.runs.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.state.rng_state import capture_rng, restore_rng
-from hotlap.training.state.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.state.state_tree import Tree, join_tree, split_tree
 
 # Attributes that a learner keeps from one rollout to the next; not every algorithm has all of them.

@@ -8,16 +8,16 @@ import numpy as np
 
 from hotlap.errors import ModelError, StateError
 from hotlap.models.model_file import card_of, refuse_foreign
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.snapshot import Snapshot
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
 from hotlap.training.checkpoint import Checkpoint
-from hotlap.training.run_config import RunConfig
-from hotlap.training.run_files.run_writer import RunWriter
+from hotlap.training.run_writer import RunWriter
 from hotlap.training.state.divided_cars import join_cars, take_cars
 from hotlap.training.state.learner_state import capture, restore, restore_generators
-from hotlap.training.state.snapshot import Snapshot
 from hotlap.training.vec_envs.factory import TrainingEnvs
 
 _log = logging.getLogger(__name__)

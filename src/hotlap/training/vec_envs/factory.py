@@ -7,9 +7,9 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from hotlap.errors import StateError, TrainingError
+from hotlap.learning.distributed.processes import ALONE, Processes
+from hotlap.runs.run_config import RacerOptions, RunConfig
 from hotlap.sim.batch_cpu import default_threads
-from hotlap.training.processes import ALONE, Processes
-from hotlap.training.run_config import RacerOptions, RunConfig
 from hotlap.training.state.state_tree import Tree
 from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
 from hotlap.training.vec_envs.gymnasium_envs import capture_envs, make_gymnasium_envs, restore_envs

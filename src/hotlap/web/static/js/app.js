@@ -23,54 +23,112 @@ const DEFAULT_TRACK = 'track-01';
 
 class App {
   constructor(engine, server) {
-    Object.assign(this, { engine, server, view: null, track: null, drivers: [], trackList: [], message: '', pace: 1, further: new Map() });
+    Object.assign(this, {
+      engine,
+      server,
+      view: null,
+      track: null,
+      drivers: [],
+      trackList: [],
+      message: '',
+      pace: 1,
+      further: new Map(),
+    });
     this.canvas = find('#canvas');
     this.hud = new Hud(find('#hud'));
     this.stage = new Stage(engine, this.canvas, find('#minimap'));
     this.controls = new Controls(engine.description.car);
     this.sound = new Sound();
-    this.views = { watch: new WatchView(this), race: new RaceView(this), learn: new LearnView(this), draw: new DrawView(this), board: new BoardView(this) };
+    this.views = {
+      watch: new WatchView(this),
+      race: new RaceView(this),
+      learn: new LearnView(this),
+      draw: new DrawView(this),
+      board: new BoardView(this),
+    };
     this.picker = new TrackPicker(this);
     this.bind();
-    const update = () => { requestAnimationFrame(update); this.frame(); };
+    const update = () => {
+      requestAnimationFrame(update);
+      this.frame();
+    };
     requestAnimationFrame(update);
   }
 
   bind() {
     window.addEventListener('popstate', () => this.route()); // a changed hash too
     window.addEventListener('keydown', (event) => this.key(event));
-    for (const [id, action] of [['left', 'left'], ['right', 'right'], ['gas', 'gas'], ['brake', 'brake']]) this.controls.bindButton(find(`#touch-${id}`), action);
-    this.canvas.addEventListener('wheel', (event) => {
-      if (this.view === 'draw') return;
-      event.preventDefault();
-      this.stage.camera.zoom(event.deltaY < 0 ? 1 : -1);
-    }, { passive: false });
+    for (const [id, action] of [
+      ['left', 'left'],
+      ['right', 'right'],
+      ['gas', 'gas'],
+      ['brake', 'brake'],
+    ])
+      this.controls.bindButton(find(`#touch-${id}`), action);
+    this.canvas.addEventListener(
+      'wheel',
+      (event) => {
+        if (this.view === 'draw') return;
+        event.preventDefault();
+        this.stage.camera.zoom(event.deltaY < 0 ? 1 : -1);
+      },
+      { passive: false },
+    );
     const sound = find('#sound-button');
     sound.setAttribute('aria-pressed', String(this.sound.isOn));
     sound.addEventListener('click', () => sound.setAttribute('aria-pressed', String(this.sound.toggle())));
     const theme = recall('theme', null);
     if (theme) document.documentElement.dataset.theme = theme;
     find('#theme-button').addEventListener('click', () => {
-      const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+      const isDark = document.documentElement.dataset.theme
+        ? document.documentElement.dataset.theme === 'dark'
+        : matchMedia('(prefers-color-scheme: dark)').matches;
       document.documentElement.dataset.theme = isDark ? 'light' : 'dark';
       remember('theme', document.documentElement.dataset.theme);
     });
     this.server.addEventListener('change', () => this.connection());
-    document.addEventListener('visibilitychange', () => { if (document.hidden) this.sound.silence(); });
+    document.addEventListener('visibilitychange', () => {
+      if (document.hidden) this.sound.silence();
+    });
     this.tools();
   }
 
   /** The buttons at the picture's edge. */
   tools() {
     const { stage } = this;
-    const toggle = (name, text, key) => make('button', { class: 'tool', 'aria-pressed': String(stage[name]), 'data-toggle': name, onclick: () => { stage[name] = !stage[name]; this.tools(); } }, text, make('kbd', { text: key }));
+    const toggle = (name, text, key) =>
+      make(
+        'button',
+        {
+          class: 'tool',
+          'aria-pressed': String(stage[name]),
+          'data-toggle': name,
+          onclick: () => {
+            stage[name] = !stage[name];
+            this.tools();
+          },
+        },
+        text,
+        make('kbd', { text: key }),
+      );
     const follow = stage.camera.mode === 'follow';
     find('#view-tools').replaceChildren(
-      make('button', { class: 'tool', 'data-action': 'camera', onclick: () => this.toggleCamera() }, follow ? 'Whole track' : 'Follow', make('kbd', { text: 'C' })),
-      make('div', { class: 'zoom' },
+      make(
+        'button',
+        { class: 'tool', 'data-action': 'camera', onclick: () => this.toggleCamera() },
+        follow ? 'Whole track' : 'Follow',
+        make('kbd', { text: 'C' }),
+      ),
+      make(
+        'div',
+        { class: 'zoom' },
         make('button', { class: 'tool', text: '−', 'aria-label': 'Zoom out', onclick: () => stage.camera.zoom(-1) }),
-        make('button', { class: 'tool', text: '+', 'aria-label': 'Zoom in', onclick: () => stage.camera.zoom(1) })),
-      toggle('showRays', 'Rays', 'V'), toggle('showLine', 'Optimal line', 'L'), toggle('bySpeed', 'Speed colours', 'K'));
+        make('button', { class: 'tool', text: '+', 'aria-label': 'Zoom in', onclick: () => stage.camera.zoom(1) }),
+      ),
+      toggle('showRays', 'Rays', 'V'),
+      toggle('showLine', 'Optimal line', 'L'),
+      toggle('bySpeed', 'Speed colours', 'K'),
+    );
   }
 
   /** What the panels of a view cover of the picture, so that the whole track fits beside them. */
@@ -79,7 +137,10 @@ class App {
     const isWide = window.innerWidth > 760;
     const hasPanel = this.view === 'learn' || this.view === 'draw';
     const side = (this.view === 'learn' ? 380 : 320) * dpr;
-    if (hasPanel) camera.inset = isWide ? { top: 0, right: 0, bottom: 0, left: side } : { top: 0.42 * canvas.height, right: 0, bottom: 0, left: 0 };
+    if (hasPanel)
+      camera.inset = isWide
+        ? { top: 0, right: 0, bottom: 0, left: side }
+        : { top: 0.42 * canvas.height, right: 0, bottom: 0, left: 0 };
     else camera.inset = { top: 0, right: 0, bottom: (isWide ? 120 : 110) * dpr, left: 0 };
   }
 
@@ -89,15 +150,27 @@ class App {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog')) return;
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog')
+    )
+      return;
     const { stage } = this;
     if (event.code === 'KeyC') this.toggleCamera();
     else if (event.key === '+' || event.key === '=') stage.camera.zoom(1);
     else if (event.key === '-') stage.camera.zoom(-1);
-    else if (event.code === 'KeyV') { stage.showRays = !stage.showRays; this.tools(); }
-    else if (event.code === 'KeyL') { stage.showLine = !stage.showLine; this.tools(); }
-    else if (event.code === 'KeyK') { stage.bySpeed = !stage.bySpeed; this.tools(); }
-    else if (event.code === 'KeyM') find('#sound-button').click();
+    else if (event.code === 'KeyV') {
+      stage.showRays = !stage.showRays;
+      this.tools();
+    } else if (event.code === 'KeyL') {
+      stage.showLine = !stage.showLine;
+      this.tools();
+    } else if (event.code === 'KeyK') {
+      stage.bySpeed = !stage.bySpeed;
+      this.tools();
+    } else if (event.code === 'KeyM') find('#sound-button').click();
     else this.views[this.view]?.key?.(event);
   }
 
@@ -105,7 +178,12 @@ class App {
   address() {
     const query = new URLSearchParams(location.search);
     const [name, rest = ''] = location.hash.slice(1).split('?');
-    return { view: VIEWS.includes(name) ? name : 'watch', track: query.get('track'), driver: query.get('driver'), more: new URLSearchParams(rest) };
+    return {
+      view: VIEWS.includes(name) ? name : 'watch',
+      track: query.get('track'),
+      driver: query.get('driver'),
+      more: new URLSearchParams(rest),
+    };
   }
 
   /** Change the address, and with it the view. */
@@ -136,15 +214,21 @@ class App {
   /** Copy a link that holds the replay itself. */
   async share(text) {
     const query = this.track.id === DEFAULT_TRACK ? '' : `?track=${this.track.id}`;
-    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}&driver=${encodeURIComponent(recall('name', 'You'))}`;
+    const driver = encodeURIComponent(recall('name', 'You'));
+    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}&driver=${driver}`;
+    await this.copyLink(link, 'The link is copied. Whoever opens it sees this lap driven again.');
+    return link;
+  }
+
+  /** Copy a link and say so; where the browser does not allow it, show the link. */
+  async copyLink(link, said) {
     this.shared = link;
     try {
       await navigator.clipboard.writeText(link);
-      this.say('The link is copied. Whoever opens it sees this lap driven again.');
+      this.say(said);
     } catch {
       window.prompt('Copy this link', link);
     }
-    return link;
   }
 
   /** Show what the address asks for. */
@@ -160,7 +244,7 @@ class App {
         track = await loadTrack(wanted.track || DEFAULT_TRACK, this.engine.description);
       } catch (error) {
         this.say(error.message);
-        track = this.track || await loadTrack(DEFAULT_TRACK, this.engine.description);
+        track = this.track || (await loadTrack(DEFAULT_TRACK, this.engine.description));
       }
     }
     if (number !== this.routes) return;
@@ -183,7 +267,10 @@ class App {
     let replay = pending.replay || null;
     if (wanted.more.get('replay')) {
       try {
-        replay = { ...(await decodeReplay(fromText(wanted.more.get('replay')))), driver: wanted.more.get('driver')?.slice(0, 32) };
+        replay = {
+          ...(await decodeReplay(fromText(wanted.more.get('replay')))),
+          driver: wanted.more.get('driver')?.slice(0, 32),
+        };
       } catch (error) {
         this.say(error.message);
       }
@@ -220,17 +307,28 @@ class App {
     if (!car || !stage.world) return;
     const { read } = stage.world;
     this.hud.show(car.pose, {
-      number: read.lap(car.index), clock: stage.world.lapClock(car.index), last: car.laps.at(-1)?.time ?? null,
-      best: stage.best(car)?.time ?? null, optimum: this.track.optimal_lap_time_sec, isClean: !read.lap_spoiled(car.index),
+      number: read.lap(car.index),
+      clock: stage.world.lapClock(car.index),
+      last: car.laps.at(-1)?.time ?? null,
+      best: stage.best(car)?.time ?? null,
+      optimum: this.track.optimal_lap_time_sec,
+      isClean: !read.lap_spoiled(car.index),
     });
-    if (!stage.paused && (this.view === 'race' || this.view === 'watch')) this.sound.update(car.pose.speed, car.pose.throttle);
+    if (!stage.paused && (this.view === 'race' || this.view === 'watch'))
+      this.sound.update(car.pose.speed, car.pose.throttle);
     else this.sound.silence();
   }
 
   connection() {
     find('.offline')?.remove();
     if (!this.server.connected && this.server.wasConnected) {
-      find('main').prepend(make('div', { class: 'offline', role: 'alert', text: 'The server does not answer. Driving goes on; the page connects again by itself.' }));
+      find('main').prepend(
+        make('div', {
+          class: 'offline',
+          role: 'alert',
+          text: 'The server does not answer. Driving goes on; the page connects again by itself.',
+        }),
+      );
       this.announce('The server does not answer');
     } else if (this.server.wasConnected && this.view) this.refreshDrivers();
   }
@@ -253,13 +351,23 @@ class App {
     const { stage } = this;
     const race = this.views.race;
     return {
-      view: this.view, track: this.track?.id ?? null, connected: this.server.connected, tick: stage.tick,
+      view: this.view,
+      track: this.track?.id ?? null,
+      connected: this.server.connected,
+      tick: stage.tick,
       racing: this.view === 'race' && race.isRacing,
       cars: stage.cars.map((car) => ({
-        id: car.id, kind: car.kind, x: car.pose.x, y: car.pose.y, speed: car.pose.speed, lap: stage.world.read.lap(car.index),
-        lap_time_sec: stage.world.lapClock(car.index), best_lap_time_sec: stage.best(car)?.time ?? null,
+        id: car.id,
+        kind: car.kind,
+        x: car.pose.x,
+        y: car.pose.y,
+        speed: car.pose.speed,
+        lap: stage.world.read.lap(car.index),
+        lap_time_sec: stage.world.lapClock(car.index),
+        best_lap_time_sec: stage.best(car)?.time ?? null,
       })),
-      delta_sec: this.view === 'race' ? race.delta : null, message: this.message,
+      delta_sec: this.view === 'race' ? race.delta : null,
+      message: this.message,
     };
   }
 }
@@ -272,8 +380,14 @@ async function open() {
   window.hotlap = {
     state: () => app.state(),
     /** Simulated seconds per second. */
-    setPace: (pace) => { app.pace = pace; app.stage.pace = pace; },
-    lapText, encodeReplay, toText, app,
+    setPace: (pace) => {
+      app.pace = pace;
+      app.stage.pace = pace;
+    },
+    lapText,
+    encodeReplay,
+    toText,
+    app,
   };
   await connecting;
   await app.route();
@@ -281,6 +395,8 @@ async function open() {
 }
 
 open().catch((error) => {
-  document.body.append(make('p', { class: 'noscript', role: 'alert', text: `The page could not start: ${error.message}` }));
+  document.body.append(
+    make('p', { class: 'noscript', role: 'alert', text: `The page could not start: ${error.message}` }),
+  );
   throw error;
 });

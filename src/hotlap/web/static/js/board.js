@@ -18,12 +18,60 @@ export class BoardView {
     const { track } = app;
     app.stage.paused = true;
     const body = make('tbody');
-    const note = make('p', { class: 'hint', text: app.server.connected ? '' : 'Without a server the board has your own best lap and the drivers that come with the page.' });
-    find('#page').replaceChildren(make('div', { class: 'page-inner' },
-      make('h1', { text: track.name }), make('p', { text: `Best laps on ${Math.round(track.length_m)} m of ${track.character}. Every lap is driven again from its inputs before it counts.` }),
-      make('section', { class: 'card' }, make('div', { class: 'sideways' }, make('table', { id: 'board' },
-        make('thead', {}, make('tr', {}, make('th', { class: 'extra', text: '#' }), make('th', { text: 'Driver' }), make('th', { class: 'number', text: 'Lap' }), make('th', { class: 'number extra', text: 'To optimum' }), make('th', { class: 'extra', text: 'Date' }), make('th', { text: '' }))), body)), note),
-      app.server.has('board') ? make('a', { class: 'button', href: 'api/board/export', download: 'hotlap-board.json', text: 'Export as JSON' }) : null));
+    const note = make('p', {
+      class: 'hint',
+      text: app.server.connected
+        ? ''
+        : 'Without a server the board has your own best lap and the drivers that come with the page.',
+    });
+    find('#page').replaceChildren(
+      make(
+        'div',
+        { class: 'page-inner' },
+        make('h1', { text: track.name }),
+        make('p', {
+          text:
+            `Best laps on ${Math.round(track.length_m)} m of ${track.character}. ` +
+            'Every lap is driven again from its inputs before it counts.',
+        }),
+        make(
+          'section',
+          { class: 'card' },
+          make(
+            'div',
+            { class: 'sideways' },
+            make(
+              'table',
+              { id: 'board' },
+              make(
+                'thead',
+                {},
+                make(
+                  'tr',
+                  {},
+                  make('th', { class: 'extra', text: '#' }),
+                  make('th', { text: 'Driver' }),
+                  make('th', { class: 'number', text: 'Lap' }),
+                  make('th', { class: 'number extra', text: 'To optimum' }),
+                  make('th', { class: 'extra', text: 'Date' }),
+                  make('th', { text: '' }),
+                ),
+              ),
+              body,
+            ),
+          ),
+          note,
+        ),
+        app.server.has('board')
+          ? make('a', {
+              class: 'button',
+              href: 'api/board/export',
+              download: 'hotlap-board.json',
+              text: 'Export as JSON',
+            })
+          : null,
+      ),
+    );
     app.announce(`Best laps on ${track.name}`);
     try {
       const entries = await this.entries(track);
@@ -43,7 +91,15 @@ export class BoardView {
     const entries = app.server.connected ? await app.server.get(`api/board?track=${encodeURIComponent(track.id)}`) : [];
     const own = bestOn(track.road, app.engine.physics);
     if (own && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
-      entries.push({ driver: own.driver || recall('name', 'You'), kind: 'human', lap_time_sec: own.time, clean: own.clean, date: own.date, text: own.replay, isOwn: true });
+      entries.push({
+        driver: own.driver || recall('name', 'You'),
+        kind: 'human',
+        lap_time_sec: own.time,
+        clean: own.clean,
+        date: own.date,
+        text: own.replay,
+        isOwn: true,
+      });
     }
     for (const driver of app.drivers) {
       const known = entries.find((one) => one.driver === driver.id || one.driver === driver.name);
@@ -53,9 +109,23 @@ export class BoardView {
       }
       const file = await loadDriver(driver).catch(() => null);
       if (!file) continue;
-      const run = recordRun(app.engine, track, (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay)), 2, 12000);
+      const run = recordRun(
+        app.engine,
+        track,
+        (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay)),
+        2,
+        12000,
+      );
       const best = bestLap(run.laps);
-      if (best) entries.push({ driver: driver.name, kind: driver.kind, lap_time_sec: best.time, clean: best.clean, date: null, watch: driver.id });
+      if (best)
+        entries.push({
+          driver: driver.name,
+          kind: driver.kind,
+          lap_time_sec: best.time,
+          clean: best.clean,
+          date: null,
+          watch: driver.id,
+        });
     }
     return entries.sort((a, b) => Number(b.clean ?? true) - Number(a.clean ?? true) || a.lap_time_sec - b.lap_time_sec);
   }
@@ -64,15 +134,33 @@ export class BoardView {
     const dot = make('span', { class: 'dot' });
     dot.style.background = KINDS[entry.kind] || KINDS.model;
     const optimum = track.optimal_lap_time_sec;
-    return make('tr', { class: entry.isOwn || entry.kind === 'human' ? 'mine' : null, 'data-kind': entry.kind },
+    return make(
+      'tr',
+      { class: entry.isOwn || entry.kind === 'human' ? 'mine' : null, 'data-kind': entry.kind },
       make('td', { class: 'extra', text: String(index + 1) }),
-      make('td', {}, dot, entry.driver, entry.clean === false ? make('small', { class: 'hint', text: ' off the road' }) : null),
+      make(
+        'td',
+        {},
+        dot,
+        entry.driver,
+        entry.clean === false ? make('small', { class: 'hint', text: ' off the road' }) : null,
+      ),
       make('td', { class: 'number', text: lapText(entry.lap_time_sec) }),
       make('td', { class: 'number extra', text: optimum ? percentText(entry.lap_time_sec / optimum - 1) : '–' }),
       make('td', { class: 'extra', text: entry.date ? entry.date.slice(0, 10) : '–' }),
-      make('td', {}, make('div', { class: 'row' },
-        make('button', { class: 'button', text: 'Watch', onclick: () => this.watch(entry) }),
-        entry.text || entry.replay ? make('button', { class: 'button', text: 'Race', onclick: () => this.race(entry) }) : null)));
+      make(
+        'td',
+        {},
+        make(
+          'div',
+          { class: 'row' },
+          make('button', { class: 'button', text: 'Watch', onclick: () => this.watch(entry) }),
+          entry.text || entry.replay
+            ? make('button', { class: 'button', text: 'Race', onclick: () => this.race(entry) })
+            : null,
+        ),
+      ),
+    );
   }
 
   async replayOf(entry) {

@@ -14,7 +14,17 @@ export const nearestLevel = (scale) => Math.round(Math.log2(scale) * LEVELS_PER_
 
 export class Camera {
   constructor() {
-    Object.assign(this, { x: 0, y: 0, scale: 4, width: 1, height: 1, mode: 'follow', zoomSteps: 0, targetLevel: null, isPlaced: false });
+    Object.assign(this, {
+      x: 0,
+      y: 0,
+      scale: 4,
+      width: 1,
+      height: 1,
+      mode: 'follow',
+      zoomSteps: 0,
+      targetLevel: null,
+      isPlaced: false,
+    });
     this.inset = NO_INSET; // covered by panels, in canvas pixels; not when a car is followed
   }
 
@@ -67,7 +77,8 @@ export class Camera {
     let [x, y] = [this.x, this.y];
     if (this.mode === 'follow' && target) {
       // Look ahead in the direction of travel, so that more of the road to come is seen.
-      const clip = (metres, side) => Math.max(-LOOK_AHEAD_SHARE * side, Math.min(LOOK_AHEAD_SHARE * side, metres * wanted)) / wanted;
+      const clip = (metres, side) =>
+        Math.max(-LOOK_AHEAD_SHARE * side, Math.min(LOOK_AHEAD_SHARE * side, metres * wanted)) / wanted;
       x = target.x + clip(LOOK_AHEAD_S * target.vx, this.width);
       y = target.y + clip(LOOK_AHEAD_S * target.vy, this.height);
     } else if (this.mode !== 'follow') {
@@ -105,7 +116,9 @@ export class Camera {
   }
 
   sees(x, y, marginM = 8) {
-    return Math.abs(x - this.x) < this.width / 2 / this.scale + marginM
-      && Math.abs(y - this.y) < this.height / 2 / this.scale + marginM;
+    return (
+      Math.abs(x - this.x) < this.width / 2 / this.scale + marginM &&
+      Math.abs(y - this.y) < this.height / 2 / this.scale + marginM
+    );
   }
 }

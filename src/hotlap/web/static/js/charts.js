@@ -5,7 +5,10 @@ import { stepsText } from './format.js';
 
 const MAX_DOTS = 40; // with more points the line is enough
 
-/** `curves`: [{step, value, colour, name}]; `levels`: [{value, colour, name}]; `range`: of the values, if it is fixed; `at`: the step that is shown. */
+/**
+ * `curves`: [{step, value, colour, name}]; `levels`: [{value, colour, name}]; `range`: of the values, if it is fixed;
+ * `at`: the step that is shown.
+ */
 export function drawChart(canvas, { title, curves, levels = [], range = null, limit, at = null, format }) {
   const dpr = Math.min(window.devicePixelRatio || 1, 2);
   const box = canvas.getBoundingClientRect();
@@ -20,7 +23,10 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
   context.textBaseline = 'middle';
   context.fillText(title, 10, 12);
   canvas.setAttribute('role', 'img');
-  const lastText = curves.filter((one) => one.value.length).map((one) => `${one.name} ${format(one.value.at(-1))}`).join(', ');
+  const lastText = curves
+    .filter((one) => one.value.length)
+    .map((one) => `${one.name} ${format(one.value.at(-1))}`)
+    .join(', ');
   canvas.setAttribute('aria-label', `${title}: ${lastText || 'nothing yet'}`);
   if (!values.length) {
     context.fillStyle = COLOURS.faint;
@@ -36,7 +42,9 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
   context.fillStyle = COLOURS.faint;
   context.strokeStyle = COLOURS.badge;
   context.lineWidth = 1;
-  const marks = range ? [range[0], (range[0] + range[1]) / 2, range[1]] : [0.1, 0.5, 0.9].map((share) => low + share * (high - low));
+  const marks = range
+    ? [range[0], (range[0] + range[1]) / 2, range[1]]
+    : [0.1, 0.5, 0.9].map((share) => low + share * (high - low));
   for (const value of marks) {
     context.fillText(format(value), area.left - 6, y(value));
     context.beginPath();
@@ -65,7 +73,9 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
     context.lineWidth = 1.8;
     context.lineJoin = 'round';
     context.beginPath();
-    curve.step.forEach((step, k) => { if (Number.isFinite(curve.value[k])) context.lineTo(x(step), y(curve.value[k])); });
+    curve.step.forEach((step, k) => {
+      if (Number.isFinite(curve.value[k])) context.lineTo(x(step), y(curve.value[k]));
+    });
     context.stroke();
     if (curve.step.length > MAX_DOTS) continue;
     context.fillStyle = curve.colour;

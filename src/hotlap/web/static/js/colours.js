@@ -1,16 +1,41 @@
 // The colours of the canvas: those of the track maps and report pages.
 
 export const COLOURS = {
-  ground: '#161d1c', groundSpeck: '#1b2523', tree: '#20322b', treeLight: '#294236', shadow: 'rgba(4,7,9,.45)',
-  runoff: '#2a3b35', runoffStripe: '#2e413a', wall: '#8593a1', road: '#434a54', rubber: 'rgba(20,24,31,.20)', edge: '#e8ecf0',
-  kerb: '#d8433b', text: '#eef1f4', faint: '#93a0ad', accent: '#ffc640', optimum: '#b08cff', gain: '#3fbf72', loss: '#ff4b4b',
-  background: '#14181f', badge: '#2b323c', skid: 'rgba(12,14,18,.34)',
+  ground: '#161d1c',
+  groundSpeck: '#1b2523',
+  tree: '#20322b',
+  treeLight: '#294236',
+  shadow: 'rgba(4,7,9,.45)',
+  runoff: '#2a3b35',
+  runoffStripe: '#2e413a',
+  wall: '#8593a1',
+  road: '#434a54',
+  rubber: 'rgba(20,24,31,.20)',
+  edge: '#e8ecf0',
+  kerb: '#d8433b',
+  text: '#eef1f4',
+  faint: '#93a0ad',
+  accent: '#ffc640',
+  optimum: '#b08cff',
+  gain: '#3fbf72',
+  loss: '#ff4b4b',
+  background: '#14181f',
+  badge: '#2b323c',
+  skid: 'rgba(12,14,18,.34)',
 };
 export const MEDALS = { gold: '#ffc640', silver: '#c9d1d9', bronze: '#cd8a52' };
 /** Slow to fast. */
 export const SPEEDS = ['#ff4b4b', '#ff8f3f', '#ffd84a', '#5fe08a', '#3fc4ff'];
 /** Of kinds of drivers; further cars take the rest in turn. They differ in brightness too. */
-export const KINDS = { human: '#ff8f3f', champion: '#ffc640', generalist: '#3fc4ff', model: '#ffc640', casual: '#c9d1d9', optimal: '#b08cff', replay: '#5fe08a' };
+export const KINDS = {
+  human: '#ff8f3f',
+  champion: '#ffc640',
+  generalist: '#3fc4ff',
+  model: '#ffc640',
+  casual: '#c9d1d9',
+  optimal: '#b08cff',
+  replay: '#5fe08a',
+};
 export const FURTHER = ['#3fc4ff', '#5fe08a', '#ff6fa8', '#ff8f3f', '#e8ecf0', '#7fd4c1', '#d6b4ff', '#ffd84a'];
 
 /** Index of a speed's colour. */

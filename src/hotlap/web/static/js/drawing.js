@@ -196,8 +196,13 @@ export class Particles {
     const life = kind === 'spark' ? 0.35 : 0.8;
     const spread = kind === 'spark' ? 9 : 1.4;
     this.list.push({
-      kind, x, y, age: 0, life: life * (0.6 + 0.8 * Math.random()),
-      vx: vx + spread * (Math.random() - 0.5), vy: vy + spread * (Math.random() - 0.5),
+      kind,
+      x,
+      y,
+      age: 0,
+      life: life * (0.6 + 0.8 * Math.random()),
+      vx: vx + spread * (Math.random() - 0.5),
+      vy: vy + spread * (Math.random() - 0.5),
     });
   }
 
@@ -256,7 +261,14 @@ export function drawBrakingLine(context, camera, track, arc, speed, dpr) {
     const size = Math.max(1.0 * camera.scale, 4 * dpr);
     context.globalAlpha = 0.95 - 0.6 * (k / ahead);
     context.fillStyle = colour;
-    context.setTransform(Math.cos(angle) * size, Math.sin(angle) * size, -Math.sin(angle) * size, Math.cos(angle) * size, sx, sy);
+    context.setTransform(
+      Math.cos(angle) * size,
+      Math.sin(angle) * size,
+      -Math.sin(angle) * size,
+      Math.cos(angle) * size,
+      sx,
+      sy,
+    );
     context.beginPath();
     context.moveTo(1, 0);
     context.lineTo(-0.8, 0.9);

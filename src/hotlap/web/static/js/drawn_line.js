@@ -39,7 +39,8 @@ export function exampleLine() {
 export function controlPoints(stroke) {
   const closed = [...stroke, stroke[0]];
   const lengths = [0];
-  for (let k = 1; k < closed.length; k += 1) lengths.push(lengths[k - 1] + Math.hypot(closed[k][0] - closed[k - 1][0], closed[k][1] - closed[k - 1][1]));
+  for (let k = 1; k < closed.length; k += 1)
+    lengths.push(lengths[k - 1] + Math.hypot(closed[k][0] - closed[k - 1][0], closed[k][1] - closed[k - 1][1]));
   const total = lengths.at(-1);
   if (total < MIN_LENGTH_M) return [];
   const count = Math.max(MIN_POINTS, Math.min(MAX_POINTS, Math.round(total / POINT_SPACING_M)));
@@ -52,7 +53,9 @@ export function controlPoints(stroke) {
   }
   // A hand trembles: each point moves a little towards the middle of its neighbours.
   for (let pass = 0; pass < 2; pass += 1) {
-    points = points.map((point, n) => point.map((value, axis) => 0.5 * value + 0.25 * (points.at(n - 1)[axis] + points[(n + 1) % points.length][axis])));
+    points = points.map((point, n) =>
+      point.map((value, axis) => 0.5 * value + 0.25 * (points.at(n - 1)[axis] + points[(n + 1) % points.length][axis])),
+    );
   }
   return points;
 }
@@ -64,7 +67,16 @@ export function smooth(points) {
     const [a, c, d] = [points.at(n - 1), points[(n + 1) % points.length], points[(n + 2) % points.length]];
     for (let k = 0; k < 8; k += 1) {
       const t = k / 8;
-      line.push([0, 1].map((axis) => 0.5 * (2 * b[axis] + (c[axis] - a[axis]) * t + (2 * a[axis] - 5 * b[axis] + 4 * c[axis] - d[axis]) * t * t + (3 * b[axis] - a[axis] - 3 * c[axis] + d[axis]) * t * t * t)));
+      line.push(
+        [0, 1].map(
+          (axis) =>
+            0.5 *
+            (2 * b[axis] +
+              (c[axis] - a[axis]) * t +
+              (2 * a[axis] - 5 * b[axis] + 4 * c[axis] - d[axis]) * t * t +
+              (3 * b[axis] - a[axis] - 3 * c[axis] + d[axis]) * t * t * t),
+        ),
+      );
     }
   });
   return line;

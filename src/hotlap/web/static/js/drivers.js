@@ -11,8 +11,9 @@ const files = new Map();
 export function loadDriver(driver) {
   const url = driver.policy || driver.replay;
   if (!files.has(url)) {
-    const file = fetchBytes(url).then(async (buffer) => (
-      driver.policy ? { policy: parsePolicy(buffer) } : { replay: await decodeReplay(new Uint8Array(buffer)) }));
+    const file = fetchBytes(url).then(async (buffer) =>
+      driver.policy ? { policy: parsePolicy(buffer) } : { replay: await decodeReplay(new Uint8Array(buffer)) },
+    );
     file.catch(() => files.delete(url));
     files.set(url, file);
   }
@@ -24,8 +25,12 @@ export async function makeEntry(driver, track, colour = null) {
   const file = await loadDriver(driver);
   if (file.replay && file.replay.road !== track.road) throw new Error(`${driver.name} was recorded on another road.`);
   return {
-    id: driver.id, name: driver.name, kind: driver.kind, colour: colour || KINDS[driver.kind] || KINDS.model,
-    makePilot: (world, car) => (file.policy ? new PolicyPilot(world, file.policy, car, 1) : new ReplayPilot(file.replay)),
+    id: driver.id,
+    name: driver.name,
+    kind: driver.kind,
+    colour: colour || KINDS[driver.kind] || KINDS.model,
+    makePilot: (world, car) =>
+      file.policy ? new PolicyPilot(world, file.policy, car, 1) : new ReplayPilot(file.replay),
   };
 }
 

@@ -10,10 +10,27 @@ const SPAN_M = 420;
 const GRAB_PX = 16;
 const CHECK_DELAY_MS = 120;
 
+const WITHOUT_SERVER =
+  'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.';
+const HOW_TO_DRAW = 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.';
+
+/** Buttons side by side. */
+function row(...buttons) {
+  return make('div', { class: 'row' }, ...buttons.map((one) => make('button', { class: 'button', ...one })));
+}
+
 export class DrawView {
   constructor(app) {
     this.app = app;
-    Object.assign(this, { points: [], width: 12, fault: null, hasRoad: false, stroke: null, held: -1, name: 'my-track' });
+    Object.assign(this, {
+      points: [],
+      width: 12,
+      fault: null,
+      hasRoad: false,
+      stroke: null,
+      held: -1,
+      name: 'my-track',
+    });
     const { canvas } = app;
     canvas.addEventListener('pointerdown', (event) => this.down(event));
     canvas.addEventListener('pointermove', (event) => this.move(event));
@@ -171,38 +188,109 @@ export class DrawView {
   }
 
   panel() {
-    const { app } = this;
-    const isReady = this.hasRoad && !this.fault;
-    if (!app.server.connected) {
-      find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }),
-        make('p', { text: 'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.' })));
-      return;
-    }
-    const width = make('input', { type: 'range', min: 7, max: 20, step: 0.5, value: this.width, 'aria-label': 'Width of the road', oninput: (event) => {
-      this.width = Number(event.target.value);
-      label.textContent = `Width ${this.width} m`;
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.check(), CHECK_DELAY_MS);
-    } });
-    const label = make('span', { text: `Width ${this.width} m` });
-    const name = make('input', { type: 'text', id: 'draw-name', value: this.name, maxlength: 64, pattern: '[a-z0-9][a-z0-9_\\-]*', onchange: (event) => { this.name = event.target.value; } });
-    const status = this.fault ? make('p', { class: 'note', id: 'draw-fault', role: 'alert', text: this.fault.text })
-      : isReady ? make('p', { class: 'note good', id: 'draw-ok', text: `${Math.round(this.road.length_m)} m of road.${app.drivers.some((one) => one.kind === 'generalist') ? ' The generalist drives it.' : ' Save it, and the casual driver drives it.'}` })
-        : make('p', { text: this.points.length ? 'Checking…' : 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.' });
     this.optimum = make('p', { id: 'optimum' });
-    find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), status,
-      make('label', { class: 'field' }, label, width),
-      make('div', { class: 'row' }, make('button', { class: 'button', text: 'Example', onclick: () => this.example() }), make('button', { class: 'button', text: 'Reverse', disabled: !this.points.length, onclick: () => { this.points.reverse(); this.changed(); } }),
-        make('button', { class: 'button', text: 'Clear', disabled: !this.points.length, onclick: () => { Object.assign(this, { points: [], fault: null, hasRoad: false }); this.panel(); this.paint(); } })),
-      make('label', { class: 'field' }, 'Name', name),
-      make('div', { class: 'row' },
-        make('button', { class: 'button main', 'data-action': 'race-drawing', text: 'Race it', disabled: !isReady, onclick: () => this.save('race') }),
-        make('button', { class: 'button', text: 'Watch', disabled: !isReady, onclick: () => this.save('watch') }),
-        make('button', { class: 'button', text: 'Train', disabled: !isReady, onclick: () => this.save('learn') })),
-      make('div', { class: 'row' },
-        make('button', { class: 'button', text: 'Optimum', disabled: !isReady || !app.server.has('optimal'), onclick: () => this.solve() }),
-        make('button', { class: 'button', text: 'TUM file', disabled: !isReady, onclick: () => this.download() }),
-        make('button', { class: 'button', text: 'Link', disabled: !this.points.length, onclick: () => this.share() })), this.optimum));
+    const parts = this.app.server.connected
+      ? [
+          this.status(),
+          this.widthField(),
+          this.shapeButtons(),
+          this.nameField(),
+          this.trackButtons(),
+          this.fileButtons(),
+          this.optimum,
+        ]
+      : [make('p', { text: WITHOUT_SERVER })];
+    find('#side').replaceChildren(
+      make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), ...parts),
+    );
+  }
+
+  get isReady() {
+    return this.hasRoad && !this.fault;
+  }
+
+  /** What is wrong with the drawing, how long its road is, or what to do. */
+  status() {
+    if (this.fault) return make('p', { class: 'note', id: 'draw-fault', role: 'alert', text: this.fault.text });
+    if (!this.isReady) return make('p', { text: this.points.length ? 'Checking…' : HOW_TO_DRAW });
+    const hasGeneralist = this.app.drivers.some((one) => one.kind === 'generalist');
+    const driver = hasGeneralist ? 'The generalist drives it.' : 'Save it, and the casual driver drives it.';
+    const text = `${Math.round(this.road.length_m)} m of road. ${driver}`;
+    return make('p', { class: 'note good', id: 'draw-ok', text });
+  }
+
+  widthField() {
+    const label = make('span', { text: `Width ${this.width} m` });
+    const width = make('input', {
+      type: 'range',
+      min: 7,
+      max: 20,
+      step: 0.5,
+      value: this.width,
+      'aria-label': 'Width of the road',
+      oninput: (event) => {
+        this.width = Number(event.target.value);
+        label.textContent = `Width ${this.width} m`;
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => this.check(), CHECK_DELAY_MS);
+      },
+    });
+    return make('label', { class: 'field' }, label, width);
+  }
+
+  nameField() {
+    const name = make('input', {
+      type: 'text',
+      id: 'draw-name',
+      value: this.name,
+      maxlength: 64,
+      pattern: '[a-z0-9][a-z0-9_\\-]*',
+      onchange: (event) => {
+        this.name = event.target.value;
+      },
+    });
+    return make('label', { class: 'field' }, 'Name', name);
+  }
+
+  /** Example, Reverse, Clear. */
+  shapeButtons() {
+    const disabled = !this.points.length;
+    const reverse = () => {
+      this.points.reverse();
+      this.changed();
+    };
+    const clear = () => {
+      Object.assign(this, { points: [], fault: null, hasRoad: false });
+      this.panel();
+      this.paint();
+    };
+    return row(
+      { text: 'Example', onclick: () => this.example() },
+      { text: 'Reverse', disabled, onclick: reverse },
+      { text: 'Clear', disabled, onclick: clear },
+    );
+  }
+
+  /** Race, watch or train on the drawing, once it is a road. */
+  trackButtons() {
+    const disabled = !this.isReady;
+    const race = { class: 'button main', 'data-action': 'race-drawing', text: 'Race it' };
+    return row(
+      { ...race, disabled, onclick: () => this.save('race') },
+      { text: 'Watch', disabled, onclick: () => this.save('watch') },
+      { text: 'Train', disabled, onclick: () => this.save('learn') },
+    );
+  }
+
+  /** Its optimal lap, its file, a link to it. */
+  fileButtons() {
+    const disabled = !this.isReady;
+    const cannotSolve = disabled || !this.app.server.has('optimal');
+    return row(
+      { text: 'Optimum', disabled: cannotSolve, onclick: () => this.solve() },
+      { text: 'TUM file', disabled, onclick: () => this.download() },
+      { text: 'Link', disabled: !this.points.length, onclick: () => this.share() },
+    );
   }
 
   /** Save the drawing as a track; then go to a view with it, if one is named. */
@@ -238,7 +326,8 @@ export class DrawView {
         const state = await this.app.server.get(url);
         if (!this.isOpen || !this.optimum.isConnected) return;
         if (state.state === 'solved') {
-          this.optimum.textContent = `Optimal lap ${lapText(state.lap_time_sec)}, from standing ${lapText(state.standing_lap_time_sec)}.`;
+          const [flying, standing] = [lapText(state.lap_time_sec), lapText(state.standing_lap_time_sec)];
+          this.optimum.textContent = `Optimal lap ${flying}, from standing ${standing}.`;
         } else if (state.state === 'failed') this.optimum.textContent = state.message;
         else {
           this.optimum.textContent = `Solving the optimal lap: ${Math.round(100 * (state.progress || 0))} %`;
@@ -254,13 +343,7 @@ export class DrawView {
   /** A link that holds the track itself. */
   async share() {
     const link = `${location.origin}${location.pathname}#draw?line=${lineToText(this.points, this.width)}`;
-    this.app.shared = link;
-    try {
-      await navigator.clipboard.writeText(link);
-      this.app.say('The link is copied. It holds the track itself.');
-    } catch {
-      window.prompt('Copy this link', link);
-    }
+    await this.app.copyLink(link, 'The link is copied. It holds the track itself.');
   }
 
   load(text) {

@@ -51,7 +51,9 @@ export class World {
     const { description } = engine;
     const imports = {};
     for (const one of WebAssembly.Module.imports(engine.module)) {
-      imports[one.name] = () => { throw new Error(`the simulator called ${one.name}`); };
+      imports[one.name] = () => {
+        throw new Error(`the simulator called ${one.name}`);
+      };
     }
     this.instance = new WebAssembly.Instance(engine.module, { env: imports });
     this.memory = this.instance.exports.memory;
@@ -60,9 +62,12 @@ export class World {
     const count = description.num_observations;
     const size = (name) => description.records[name].size;
     this.at = {
-      tracks: this.put(track.records.tracks), num_tracks: 1,
-      nodes: this.put(track.records.nodes), num_nodes: track.numNodes,
-      portals: this.put(track.records.portals), num_portals: track.numPortals,
+      tracks: this.put(track.records.tracks),
+      num_tracks: 1,
+      nodes: this.put(track.records.nodes),
+      num_nodes: track.numNodes,
+      portals: this.put(track.records.portals),
+      num_portals: track.numPortals,
       cars: this.put(this.pack('car', description.car)),
       rules: this.put(this.pack('rules', description.rules)),
       num_cars: numCars,
@@ -76,7 +81,8 @@ export class World {
       final_infos: this.take(numCars * size('info')),
       mask: this.take(numCars),
       actions: this.take(numCars * description.num_actions * 4),
-      autoreset: 0, repeat: 1,
+      autoreset: 0,
+      repeat: 1,
     };
     this.view();
   }
@@ -139,10 +145,11 @@ export class World {
     for (let car = 0; car < this.numCars; car += 1) {
       view.setBigUint64(this.at.states + car * size + fields.seed[1], BigInt(seed + car), true);
     }
-    const rules = this.at.rules + this.records.rules.fields.start[1];
-    view.setInt32(rules, 1, true);
+    const { starts } = this.engine.description;
+    const start = this.at.rules + this.records.rules.fields.start[1];
+    view.setInt32(start, starts.random, true);
     this.reset();
-    view.setInt32(rules, 0, true);
+    view.setInt32(start, starts.line, true);
   }
 
   /** One tick of every car with its action. */
@@ -170,10 +177,31 @@ export class World {
 
   get read() {
     this.readers ??= Object.fromEntries([
-      ...['x_m', 'y_m', 'yaw_rad', 'forward_mps', 'left_mps', 'yaw_radps', 'steer', 'throttle', 'brake', 'arc_m',
-        'lateral_m', 'lap', 'gate', 'node', 'tick', 'lap_spoiled', 'lap_start_tick', 'lap_start_share', 'clock_runs']
-        .map((name) => [name, this.reader('state', name)]),
-      ...['rawSpeed', 'wallContact', 'lapTime', 'lapClean', 'offTrack'].map((name) => [name, this.reader('info', name)]),
+      ...[
+        'x_m',
+        'y_m',
+        'yaw_rad',
+        'forward_mps',
+        'left_mps',
+        'yaw_radps',
+        'steer',
+        'throttle',
+        'brake',
+        'arc_m',
+        'lateral_m',
+        'lap',
+        'gate',
+        'node',
+        'tick',
+        'lap_spoiled',
+        'lap_start_tick',
+        'lap_start_share',
+        'clock_runs',
+      ].map((name) => [name, this.reader('state', name)]),
+      ...['rawSpeed', 'wallContact', 'lapTime', 'lapClean', 'offTrack'].map((name) => [
+        name,
+        this.reader('info', name),
+      ]),
     ]);
     return this.readers;
   }
@@ -182,7 +210,10 @@ export class World {
   lapClock(car) {
     const { read } = this;
     if (!read.clock_runs(car)) return 0;
-    return Math.max(0, (read.tick(car) - read.lap_start_tick(car) - read.lap_start_share(car)) / this.engine.ticksPerSecond);
+    return Math.max(
+      0,
+      (read.tick(car) - read.lap_start_tick(car) - read.lap_start_share(car)) / this.engine.ticksPerSecond,
+    );
   }
 }
 
@@ -218,16 +249,28 @@ export class PolicyPilot {
     const numSeen = policy.num_observations;
     const numHistory = policy.num_stack * numSeen;
     this.values = {
-      shape: world.put(world.pack('policy', {
-        num_observations: numSeen, num_stack: policy.num_stack, num_fourier: policy.num_fourier, num_inputs: policy.num_inputs,
-        activation: policy.activation, is_squashed: Number(policy.is_squashed), clip: policy.clip ?? Infinity,
-      })),
-      layers: world.put(layers), num_layers: policy.layers.length,
-      numbers: world.put(policy.numbers), num_numbers: policy.numbers.length,
-      history: world.take(4 * numHistory * numCars), num_history: numHistory,
-      work: world.take(8 * Math.max(...widths)), num_work: 2 * Math.max(...widths),
+      shape: world.put(
+        world.pack('policy', {
+          num_observations: numSeen,
+          num_stack: policy.num_stack,
+          num_fourier: policy.num_fourier,
+          num_inputs: policy.num_inputs,
+          activation: policy.activation,
+          is_squashed: Number(policy.is_squashed),
+          clip: policy.clip ?? Infinity,
+        }),
+      ),
+      layers: world.put(layers),
+      num_layers: policy.layers.length,
+      numbers: world.put(policy.numbers),
+      num_numbers: policy.numbers.length,
+      history: world.take(4 * numHistory * numCars),
+      num_history: numHistory,
+      work: world.take(8 * Math.max(...widths)),
+      num_work: 2 * Math.max(...widths),
       num_cars: numCars,
-      obs: world.at.obs + 4 * description.num_observations * firstCar, num_observations: description.num_observations,
+      obs: world.at.obs + 4 * description.num_observations * firstCar,
+      num_observations: description.num_observations,
       actions: world.at.actions + 4 * description.num_actions * firstCar,
     };
     // The world observes what every policy sees; the road ahead is observed only for a policy that sees it.

@@ -3,7 +3,15 @@
 import { quantise } from './replay.js';
 
 const KEYS = {
-  ArrowLeft: 'left', KeyA: 'left', ArrowRight: 'right', KeyD: 'right', ArrowUp: 'gas', KeyW: 'gas', ArrowDown: 'brake', KeyS: 'brake', Space: 'brake',
+  ArrowLeft: 'left',
+  KeyA: 'left',
+  ArrowRight: 'right',
+  KeyD: 'right',
+  ArrowUp: 'gas',
+  KeyW: 'gas',
+  ArrowDown: 'brake',
+  KeyS: 'brake',
+  Space: 'brake',
 };
 const DEAD_ZONE = 0.08;
 
@@ -27,7 +35,8 @@ const REAR_SLIP_RAD = 0.068; // from here on the gas gives way, and the wheels a
 const REAR_GAIN = 8;
 const SLIDE_GAIN = 2.6;
 
-const towards = (value, target, step) => (value < target ? Math.min(target, value + step) : Math.max(target, value - step));
+const towards = (value, target, step) =>
+  value < target ? Math.min(target, value + step) : Math.max(target, value - step);
 
 /** Smooths keys into steering and pedals, with what a driver feels of the car. */
 export class KeySmoother {
@@ -41,7 +50,7 @@ export class KeySmoother {
     Object.assign(this, { turn: 0, steer: 0, throttle: 0, brake: 0 });
   }
 
-  /** `keys`: turn (-1 left to 1 right), gas, brake; `motion`: forward, left (m/s), yawRate (rad/s), isOff (the road). */
+  /** `keys`: turn (-1 left to 1 right), gas, brake; `motion`: forward, left (m/s), yawRate (rad/s), isOff (road). */
   update(keys, motion, seconds) {
     const { car } = this;
     const { forward, left, yawRate } = motion;
@@ -51,18 +60,33 @@ export class KeySmoother {
     const isRolling = forward > SLOW_MPS;
     const rear = isRolling ? Math.atan2(left - car.rear_m * yawRate, forward) : 0;
     // The wheels' angle at full lock, by which the simulator scales the steering input.
-    const lock = car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) / (1 + speed * speed * car.per_steering_scale2);
+    const lock =
+      car.steering_fast_rad +
+      (car.steering_slow_rad - car.steering_fast_rad) / (1 + speed * speed * car.per_steering_scale2);
     const grip = car.friction * (motion.isOff ? car.runoff_grip : 1);
-    const bend = (-this.turn * GRIP_SHARE * grip * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS); // yaw rate, left is positive
+    // A yaw rate; left is positive.
+    const bend = (-this.turn * GRIP_SHARE * grip * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS);
     const slide = Math.max(0, Math.abs(rear) - REAR_SLIP_RAD) * Math.sign(rear);
-    const angle = ((car.front_m + car.rear_m) * bend) / Math.max(speed, SLOW_MPS) - UNDERSTEER_RAD * this.turn + YAW_GAIN_S * (bend - yawRate) + SLIDE_GAIN * slide;
+    const angle =
+      ((car.front_m + car.rear_m) * bend) / Math.max(speed, SLOW_MPS) -
+      UNDERSTEER_RAD * this.turn +
+      YAW_GAIN_S * (bend - yawRate) +
+      SLIDE_GAIN * slide;
     const share = Math.min(1, Math.max(0, (speed - SLOW_MPS) / SLOW_MPS));
     this.steer = Math.max(-1, Math.min(1, (share * -angle) / lock + (1 - share) * this.turn * SLOW_LOCK));
 
     let gas = keys.gas ? (motion.isOff ? 0.6 : 1) : 0;
-    if (isRolling && Math.abs(rear) > REAR_SLIP_RAD) gas *= Math.max(0.15, 1 - REAR_GAIN * (Math.abs(rear) - REAR_SLIP_RAD));
-    const brake = keys.brake ? (motion.isOff ? car.runoff_grip : 1) * (KEY_BRAKE + (CORNER_BRAKE - KEY_BRAKE) * Math.min(1, Math.abs(this.turn) + 6 * Math.abs(rear))) : 0;
-    this.throttle = towards(this.throttle, keys.brake ? 0 : gas, (gas > this.throttle ? GAS_RATE : RELEASE_RATE) * seconds);
+    if (isRolling && Math.abs(rear) > REAR_SLIP_RAD)
+      gas *= Math.max(0.15, 1 - REAR_GAIN * (Math.abs(rear) - REAR_SLIP_RAD));
+    const brake = keys.brake
+      ? (motion.isOff ? car.runoff_grip : 1) *
+        (KEY_BRAKE + (CORNER_BRAKE - KEY_BRAKE) * Math.min(1, Math.abs(this.turn) + 6 * Math.abs(rear)))
+      : 0;
+    this.throttle = towards(
+      this.throttle,
+      keys.brake ? 0 : gas,
+      (gas > this.throttle ? GAS_RATE : RELEASE_RATE) * seconds,
+    );
     this.brake = towards(this.brake, brake, (brake > this.brake ? BRAKE_RATE : RELEASE_RATE) * seconds);
     return [this.steer, this.throttle, this.brake];
   }
@@ -104,7 +128,10 @@ export class Controls {
 
   /** A button of the page that acts like a key while it is touched. */
   bindButton(element, action) {
-    const release = () => { this.hold(element.id, action, false); element.classList.remove('held'); };
+    const release = () => {
+      this.hold(element.id, action, false);
+      element.classList.remove('held');
+    };
     element.addEventListener('pointerdown', (event) => {
       event.preventDefault();
       element.setPointerCapture(event.pointerId);
@@ -119,7 +146,8 @@ export class Controls {
       if (!pad?.connected) continue;
       const axis = pad.axes[0] ?? 0;
       const pressed = (index) => pad.buttons[index]?.value ?? 0;
-      const steer = Math.abs(axis) < DEAD_ZONE ? 0 : Math.sign(axis) * ((Math.abs(axis) - DEAD_ZONE) / (1 - DEAD_ZONE)) ** 1.5;
+      const steer =
+        Math.abs(axis) < DEAD_ZONE ? 0 : Math.sign(axis) * ((Math.abs(axis) - DEAD_ZONE) / (1 - DEAD_ZONE)) ** 1.5;
       const sides = pressed(15) - pressed(14);
       const [gas, brake] = [Math.max(pressed(7), pressed(0)), Math.max(pressed(6), pressed(1))];
       if (steer || sides || gas || brake) return { steer: steer || sides, throttle: gas, brake };
@@ -135,7 +163,9 @@ export class Controls {
       return quantise(this.padSteer, pad.throttle, pad.brake);
     }
     const turn = Number(this.isHeld('right')) - Number(this.isHeld('left'));
-    return quantise(...this.smoother.update({ turn, gas: this.isHeld('gas'), brake: this.isHeld('brake') }, motion, seconds));
+    return quantise(
+      ...this.smoother.update({ turn, gas: this.isHeld('gas'), brake: this.isHeld('brake') }, motion, seconds),
+    );
   }
 }
 
@@ -154,7 +184,12 @@ export class HumanPilot {
 
   act(world, car) {
     const { read } = world;
-    const motion = { forward: read.forward_mps(car), left: read.left_mps(car), yawRate: read.yaw_radps(car), isOff: read.offTrack(car) !== 0 };
+    const motion = {
+      forward: read.forward_mps(car),
+      left: read.left_mps(car),
+      yawRate: read.yaw_radps(car),
+      isOff: read.offTrack(car) !== 0,
+    };
     const action = this.controls.read(motion, this.seconds);
     world.setAction(car, ...action);
     this.inputs.push(...action);

@@ -29,7 +29,11 @@ export class LearnView {
     app.tools();
     await this.loadRuns();
     if (!this.isOpen) return;
-    const first = this.runs.find((one) => one.id === wanted) || this.runs.find((one) => one.state === 'running') || this.runs.find((one) => one.track === app.track.id) || this.runs[0];
+    const first =
+      this.runs.find((one) => one.id === wanted) ||
+      this.runs.find((one) => one.state === 'running') ||
+      this.runs.find((one) => one.track === app.track.id) ||
+      this.runs[0];
     if (first) await this.choose(first.id);
     else this.panel();
   }
@@ -47,7 +51,9 @@ export class LearnView {
   async loadRuns() {
     const { server } = this.app;
     const served = server.has('runs') ? await server.get('api/runs').catch(() => []) : [];
-    this.recorded ??= await fetch('data/recorded-run.json').then((answer) => (answer.ok ? answer.json() : null)).catch(() => null);
+    this.recorded ??= await fetch('data/recorded-run.json')
+      .then((answer) => (answer.ok ? answer.json() : null))
+      .catch(() => null);
     this.runs = [...served, ...(this.recorded ? [this.recorded] : [])];
     this.recipes = server.has('runs') ? await server.get('api/recipes').catch(() => []) : [];
   }
@@ -87,7 +93,10 @@ export class LearnView {
         const before = this.run.curves[name] || { step: [], value: [] };
         const kept = before.step.findIndex((step) => step >= fresh.step[0]);
         const count = kept < 0 ? before.step.length : kept;
-        this.run.curves[name] = { step: [...before.step.slice(0, count), ...fresh.step], value: [...before.value.slice(0, count), ...fresh.value] };
+        this.run.curves[name] = {
+          step: [...before.step.slice(0, count), ...fresh.step],
+          value: [...before.value.slice(0, count), ...fresh.value],
+        };
       }
       this.charts();
     });
@@ -98,14 +107,30 @@ export class LearnView {
     const side = find('#side');
     const parts = [];
     if (this.runs.length) {
-      const select = make('select', { id: 'run', onchange: (event) => this.choose(event.target.value) },
-        ...this.runs.map((one) => make('option', { value: one.id, text: one.id === RECORDED ? `Recorded run, ${one.track}` : `${one.id} · ${one.track} · ${one.state}` })));
+      const select = make(
+        'select',
+        { id: 'run', onchange: (event) => this.choose(event.target.value) },
+        ...this.runs.map((one) =>
+          make('option', {
+            value: one.id,
+            text: one.id === RECORDED ? `Recorded run, ${one.track}` : `${one.id} · ${one.track} · ${one.state}`,
+          }),
+        ),
+      );
       if (run) select.value = run.id;
       parts.push(make('label', { class: 'field' }, 'Run', select));
     }
     if (run) {
       this.status = make('p', { id: 'run-status' });
-      this.slider = make('input', { type: 'range', id: 'checkpoint', min: 0, max: 0, value: 0, 'aria-label': 'Checkpoint', oninput: () => this.slide(Number(this.slider.value)) });
+      this.slider = make('input', {
+        type: 'range',
+        id: 'checkpoint',
+        min: 0,
+        max: 0,
+        value: 0,
+        'aria-label': 'Checkpoint',
+        oninput: () => this.slide(Number(this.slider.value)),
+      });
       this.sliderText = make('b', { class: 'num', id: 'checkpoint-step' });
       this.buttons = make('div', { class: 'row' });
       this.newest = make('p', { id: 'run-laps' });
@@ -113,7 +138,12 @@ export class LearnView {
       this.doneChart = make('canvas', { class: 'chart' });
       this.gapChart = make('canvas', { class: 'chart' });
       this.returnChart = make('canvas', { class: 'chart' });
-      parts.push(this.status, make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider), this.buttons, this.newest);
+      parts.push(
+        this.status,
+        make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider),
+        this.buttons,
+        this.newest,
+      );
       parts.push(make('div', {}, this.lapChart, this.doneChart, this.gapChart, this.returnChart));
     }
     side.replaceChildren(make('div', { class: 'panel stack' }, ...parts), this.form());
@@ -122,19 +152,46 @@ export class LearnView {
 
   form() {
     const { app } = this;
-    if (!app.server.has('runs')) return make('div', { class: 'panel' }, make('p', { text: 'This is a recorded run. With the command hotlap play you can train your own here.' }));
-    const recipe = make('select', { id: 'recipe' }, ...this.recipes.map((one) => make('option', { value: one.name, text: one.name, title: one.description })));
+    if (!app.server.has('runs'))
+      return make(
+        'div',
+        { class: 'panel' },
+        make('p', { text: 'This is a recorded run. With the command hotlap play you can train your own here.' }),
+      );
+    const recipe = make(
+      'select',
+      { id: 'recipe' },
+      ...this.recipes.map((one) => make('option', { value: one.name, text: one.name, title: one.description })),
+    );
     if (this.recipes.some((one) => one.name === DEFAULT_RECIPE)) recipe.value = DEFAULT_RECIPE;
     const steps = make('input', { type: 'number', id: 'steps', value: 2000000, min: 1000, step: 100000 });
-    return make('details', { class: 'panel', open: !this.run }, make('summary', { text: 'Train a new one' }), make('div', { class: 'stack' },
-      make('p', { text: `On ${app.track.name}. It goes on without this page.` }),
-      this.recipes.length ? make('label', { class: 'field' }, 'Recipe', recipe) : null, make('label', { class: 'field' }, 'Decisions', steps),
-      make('button', { class: 'button main', 'data-action': 'train', text: 'Start training', onclick: () => this.start(recipe.value, Number(steps.value)) })));
+    return make(
+      'details',
+      { class: 'panel', open: !this.run },
+      make('summary', { text: 'Train a new one' }),
+      make(
+        'div',
+        { class: 'stack' },
+        make('p', { text: `On ${app.track.name}. It goes on without this page.` }),
+        this.recipes.length ? make('label', { class: 'field' }, 'Recipe', recipe) : null,
+        make('label', { class: 'field' }, 'Decisions', steps),
+        make('button', {
+          class: 'button main',
+          'data-action': 'train',
+          text: 'Start training',
+          onclick: () => this.start(recipe.value, Number(steps.value)),
+        }),
+      ),
+    );
   }
 
   async start(recipe, steps) {
     try {
-      const run = await this.app.server.post('api/runs', { track: this.app.track.id, steps, ...(recipe ? { recipe } : {}) });
+      const run = await this.app.server.post('api/runs', {
+        track: this.app.track.id,
+        steps,
+        ...(recipe ? { recipe } : {}),
+      });
       await this.loadRuns();
       if (!this.runs.some((one) => one.id === run.id)) this.runs.unshift(run);
       await this.choose(run.id);
@@ -149,16 +206,36 @@ export class LearnView {
     if (!this.isOpen || !run || !this.status) return;
     const count = run.checkpoints.length;
     const share = run.steps ? Math.min(1, run.step / run.steps) : 0;
-    this.status.textContent = run.error ? `${run.state}: ${run.error}` : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * share)} %)`;
+    this.status.textContent = run.error
+      ? `${run.state}: ${run.error}`
+      : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * share)} %)`;
     this.slider.max = Math.max(0, count - 1);
     if (this.follows) this.slider.value = Math.max(0, count - 1);
     const live = run.id !== RECORDED;
     const index = Number(this.slider.value);
     const checkpoint = run.checkpoints[index];
     this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : 'no';
-    const buttons = [make('button', { class: 'button main', text: 'Race it', disabled: !checkpoint, onclick: () => this.race(checkpoint) })];
-    if (live && run.state === 'running') buttons.push(make('button', { class: 'button', 'data-action': 'stop', text: 'Stop', onclick: () => this.command('stop') }));
-    if (live && run.state === 'stopped') buttons.push(make('button', { class: 'button', 'data-action': 'resume', text: 'Resume', onclick: () => this.command('resume') }));
+    const buttons = [
+      make('button', {
+        class: 'button main',
+        text: 'Race it',
+        disabled: !checkpoint,
+        onclick: () => this.race(checkpoint),
+      }),
+    ];
+    if (live && run.state === 'running')
+      buttons.push(
+        make('button', { class: 'button', 'data-action': 'stop', text: 'Stop', onclick: () => this.command('stop') }),
+      );
+    if (live && run.state === 'stopped')
+      buttons.push(
+        make('button', {
+          class: 'button',
+          'data-action': 'resume',
+          text: 'Resume',
+          onclick: () => this.command('resume'),
+        }),
+      );
     this.buttons.replaceChildren(...buttons);
     this.charts();
     await this.showBest();
@@ -202,10 +279,18 @@ export class LearnView {
     this.bestUrl = stamp;
     try {
       const policy = parsePolicy(await fetchBytes(url));
-      if (!this.isOpen || this.bestUrl !== stamp || policy.step === this.bestStep && app.stage.cars.length) return;
+      if (!this.isOpen || this.bestUrl !== stamp || (policy.step === this.bestStep && app.stage.cars.length)) return;
       this.bestStep = policy.step;
       const { mode } = app.stage.camera;
-      app.stage.setCars([{ id: 'best', name: 'Best so far', kind: 'model', colour: KINDS.human, makePilot: (world, car) => new PolicyPilot(world, policy, car, 1) }]);
+      app.stage.setCars([
+        {
+          id: 'best',
+          name: 'Best so far',
+          kind: 'model',
+          colour: KINDS.human,
+          makePilot: (world, car) => new PolicyPilot(world, policy, car, 1),
+        },
+      ]);
       app.stage.camera.mode = mode;
     } catch {
       this.bestUrl = null; // it was being replaced; the next event tries again
@@ -215,7 +300,14 @@ export class LearnView {
   race(checkpoint) {
     const { app, run } = this;
     const id = run.id === RECORDED ? `recorded@${checkpoint.step}` : `run:${run.id}@${checkpoint.step}`;
-    app.addDriver({ id, name: `AI after ${stepsText(checkpoint.step)}`, kind: 'model', track: app.track.id, policy: checkpoint.policy, replay: null });
+    app.addDriver({
+      id,
+      name: `AI after ${stepsText(checkpoint.step)}`,
+      kind: 'model',
+      track: app.track.id,
+      policy: checkpoint.policy,
+      replay: null,
+    });
     app.go('race', { driver: id });
   }
 
@@ -231,16 +323,39 @@ export class LearnView {
     ].filter(Boolean);
     // A run that never logged a lap beside those of its evaluations, like the recorded one, shows these.
     const isOld = !run.curves?.mean_lap_time_sec && Boolean(run.curves?.eval_lap_time_sec);
-    const laps = isOld ? [curve('eval_lap_time_sec', COLOURS.accent, 'median')] : [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')];
+    const laps = isOld
+      ? [curve('eval_lap_time_sec', COLOURS.accent, 'median')]
+      : [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')];
     const done = curve(isOld ? 'eval_completion_rate' : 'completion_rate', COLOURS.accent, 'completed');
     const gap = curve('gap_to_optimal', COLOURS.accent, 'gap');
     const percent = (value) => (100 * value).toFixed(0);
-    drawChart(this.lapChart, { title: 'Lap time (s)', levels, limit, at, format: (value) => value.toFixed(0), curves: laps });
-    drawChart(this.doneChart, { title: 'Episodes that completed a lap (%)', range: [0, 1], limit, at, format: percent, curves: [done] });
+    drawChart(this.lapChart, {
+      title: 'Lap time (s)',
+      levels,
+      limit,
+      at,
+      format: (value) => value.toFixed(0),
+      curves: laps,
+    });
+    drawChart(this.doneChart, {
+      title: 'Episodes that completed a lap (%)',
+      range: [0, 1],
+      limit,
+      at,
+      format: percent,
+      curves: [done],
+    });
     this.gapChart.hidden = !gap.step.length;
-    if (gap.step.length) drawChart(this.gapChart, { title: 'Gap to the optimal lap (%)', limit, at, format: percent, curves: [gap] });
+    if (gap.step.length)
+      drawChart(this.gapChart, { title: 'Gap to the optimal lap (%)', limit, at, format: percent, curves: [gap] });
     setText(this.newest, lapsText(done.value.at(-1), laps, gap.value.at(-1)));
-    drawChart(this.returnChart, { title: 'Return', limit, at, format: (value) => value.toFixed(1), curves: [curve('return', COLOURS.accent, 'return')] });
+    drawChart(this.returnChart, {
+      title: 'Return',
+      limit,
+      at,
+      format: (value) => value.toFixed(1),
+      curves: [curve('return', COLOURS.accent, 'return')],
+    });
   }
 }
 

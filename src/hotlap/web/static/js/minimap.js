@@ -7,7 +7,10 @@ export function drawMap(canvas, track, { road = COLOURS.text, width = 2.4, dpr =
   const context = canvas.getContext('2d');
   const { box, centre } = track;
   const margin = 6 * dpr;
-  const scale = Math.min((canvas.width - 2 * margin) / (box.x1 - box.x0), (canvas.height - 2 * margin) / (box.y1 - box.y0));
+  const scale = Math.min(
+    (canvas.width - 2 * margin) / (box.x1 - box.x0),
+    (canvas.height - 2 * margin) / (box.y1 - box.y0),
+  );
   const project = (x, y) => [
     canvas.width / 2 + (x - (box.x0 + box.x1) / 2) * scale,
     canvas.height / 2 - (y - (box.y0 + box.y1) / 2) * scale,

@@ -73,9 +73,16 @@ export class RaceView {
     if (id === NO_GHOST) return null;
     let [entry, makePilot] = [null, null];
     if (id === FRIEND || id === OWN_BEST) {
-      const replay = id === FRIEND ? this.friend.replay : await decodeReplay(fromText(bestOn(track.road, engine.physics).replay));
+      const replay =
+        id === FRIEND ? this.friend.replay : await decodeReplay(fromText(bestOn(track.road, engine.physics).replay));
       makePilot = () => new ReplayPilot(replay);
-      entry = { id, name: id === FRIEND ? this.friend.name : 'Your best', kind: 'replay', colour: KINDS.replay, makePilot };
+      entry = {
+        id,
+        name: id === FRIEND ? this.friend.name : 'Your best',
+        kind: 'replay',
+        colour: KINDS.replay,
+        makePilot,
+      };
     } else {
       const driver = drivers.find((one) => one.id === id);
       const file = await loadDriver(driver);
@@ -89,7 +96,10 @@ export class RaceView {
   async prepare() {
     const { app } = this;
     const ghosts = this.ghosts();
-    const chosen = ghosts.find((one) => one.id === this.wanted) || ghosts.find((one) => one.id === defaultDriver(app.drivers)?.id) || ghosts.at(-1);
+    const chosen =
+      ghosts.find((one) => one.id === this.wanted) ||
+      ghosts.find((one) => one.id === defaultDriver(app.drivers)?.id) ||
+      ghosts.at(-1);
     this.wanted = chosen.id;
     const track = app.track;
     try {
@@ -104,33 +114,90 @@ export class RaceView {
     this.setPhase('idle');
     app.announce(`Race on ${track.name}`);
     const touch = matchMedia('(pointer: coarse)').matches;
-    find('#overlay').replaceChildren(make('div', { class: 'panel grid-start' },
-      make('h1', { text: this.ghost ? `Beat ${this.ghost.name}` : track.name }),
-      make('p', { text: this.ghost?.run.best ? `Its best lap is ${lapText(this.ghost.run.best.time)}.` : `${Math.round(track.length_m)} m, ${track.character}` }),
-      make('button', { class: 'button main', 'data-action': 'start', text: 'Start', onclick: () => this.countdown(FIRST_LIGHT_S) }),
-      make('p', { text: touch ? 'Steer on the left, brake and gas on the right.' : 'Arrow keys or WASD, gamepad too. R restarts, Esc pauses.' })));
+    find('#overlay').replaceChildren(
+      make(
+        'div',
+        { class: 'panel grid-start' },
+        make('h1', { text: this.ghost ? `Beat ${this.ghost.name}` : track.name }),
+        make('p', {
+          text: this.ghost?.run.best
+            ? `Its best lap is ${lapText(this.ghost.run.best.time)}.`
+            : `${Math.round(track.length_m)} m, ${track.character}`,
+        }),
+        make('button', {
+          class: 'button main',
+          'data-action': 'start',
+          text: 'Start',
+          onclick: () => this.countdown(FIRST_LIGHT_S),
+        }),
+        make('p', {
+          text: touch
+            ? 'Steer on the left, brake and gas on the right.'
+            : 'Arrow keys or WASD, gamepad too. R restarts, Esc pauses.',
+        }),
+      ),
+    );
     find('[data-action="start"]').focus({ preventScroll: true });
   }
 
   options(ghosts) {
-    const select = make('select', { id: 'ghost', onchange: (event) => { this.wanted = event.target.value; this.prepare(); } },
-      ...ghosts.map((one) => make('option', { value: one.id, text: one.name })));
+    const select = make(
+      'select',
+      {
+        id: 'ghost',
+        onchange: (event) => {
+          this.wanted = event.target.value;
+          this.prepare();
+        },
+      },
+      ...ghosts.map((one) => make('option', { value: one.id, text: one.name })),
+    );
     select.value = this.wanted;
-    const laps = make('select', { id: 'laps', onchange: (event) => { this.numLaps = Number(event.target.value); remember('laps', this.numLaps); this.prepare(); } },
-      ...[1, 2, 3, 5].map((count) => make('option', { value: count, text: count === 1 ? '1, standing start' : `${count}, the first from standing` })));
+    const laps = make(
+      'select',
+      {
+        id: 'laps',
+        onchange: (event) => {
+          this.numLaps = Number(event.target.value);
+          remember('laps', this.numLaps);
+          this.prepare();
+        },
+      },
+      ...[1, 2, 3, 5].map((count) =>
+        make('option', { value: count, text: count === 1 ? '1, standing start' : `${count}, the first from standing` }),
+      ),
+    );
     laps.value = this.numLaps;
-    const line = make('input', { type: 'checkbox', onchange: (event) => { this.useLine = event.target.checked; remember('braking-line', this.useLine); } });
+    const line = make('input', {
+      type: 'checkbox',
+      onchange: (event) => {
+        this.useLine = event.target.checked;
+        remember('braking-line', this.useLine);
+      },
+    });
     line.checked = this.useLine;
     const { medals_sec: medals, optimal_lap_time_sec: optimum } = this.app.track;
     const own = bestOn(this.app.track.road, this.app.engine.physics);
-    find('#side').replaceChildren(make('div', { class: 'panel stack' },
-      make('label', { class: 'field' }, 'Ghost', select),
-      make('label', { class: 'field' }, 'Laps', laps),
-      make('label', { class: 'check' }, line, 'Braking line'),
-      make('table', {}, make('tbody', {},
-        ...Object.entries(medals || {}).map(([name, seconds]) => row(dot(MEDALS[name], name), lapText(seconds))),
-        optimum ? row(dot('var(--optimum)', 'optimum'), lapText(optimum)) : null,
-        row(dot(KINDS.human, 'your best'), own ? lapText(own.time) : '–')))));
+    find('#side').replaceChildren(
+      make(
+        'div',
+        { class: 'panel stack' },
+        make('label', { class: 'field' }, 'Ghost', select),
+        make('label', { class: 'field' }, 'Laps', laps),
+        make('label', { class: 'check' }, line, 'Braking line'),
+        make(
+          'table',
+          {},
+          make(
+            'tbody',
+            {},
+            ...Object.entries(medals || {}).map(([name, seconds]) => row(dot(MEDALS[name], name), lapText(seconds))),
+            optimum ? row(dot('var(--optimum)', 'optimum'), lapText(optimum)) : null,
+            row(dot(KINDS.human, 'your best'), own ? lapText(own.time) : '–'),
+          ),
+        ),
+      ),
+    );
   }
 
   /** Cars on the line, engines running, nobody moves. */
@@ -152,7 +219,8 @@ export class RaceView {
     app.hud.showDelta(0, this.ghost ? `against ${this.ghost.name}` : null);
     stage.onTick = () => this.tick();
     stage.onDraw = (context, camera, poses) => {
-      if (this.useLine) drawBrakingLine(context, camera, app.track, stage.world.read.arc_m(0), poses[0].speed, stage.dpr);
+      if (this.useLine)
+        drawBrakingLine(context, camera, app.track, stage.world.read.arc_m(0), poses[0].speed, stage.dpr);
     };
   }
 
@@ -161,27 +229,34 @@ export class RaceView {
     this.line();
     this.setPhase('countdown');
     this.app.canvas.focus({ preventScroll: true });
-    const lights = make('div', { class: 'lights', role: 'status', 'aria-label': 'Countdown' }, ...Array.from({ length: LIGHTS }, () => make('i')));
+    const lights = make(
+      'div',
+      { class: 'lights', role: 'status', 'aria-label': 'Countdown' },
+      ...Array.from({ length: LIGHTS }, () => make('i')),
+    );
     find('#overlay').replaceChildren(lights);
     let lit = 0;
     clearInterval(this.timer);
-    this.timer = setInterval(() => {
-      if (this.phase !== 'countdown') {
+    this.timer = setInterval(
+      () => {
+        if (this.phase !== 'countdown') {
+          clearInterval(this.timer);
+          return;
+        }
+        if (lit < LIGHTS) {
+          lights.children[lit].classList.add('on');
+          lit += 1;
+          this.app.sound.beep(440);
+          return;
+        }
         clearInterval(this.timer);
-        return;
-      }
-      if (lit < LIGHTS) {
-        lights.children[lit].classList.add('on');
-        lit += 1;
-        this.app.sound.beep(440);
-        return;
-      }
-      clearInterval(this.timer);
-      lights.classList.add('go');
-      this.app.sound.beep(880, 0.4);
-      this.go();
-      setTimeout(() => lights.isConnected && lights.remove(), 700);
-    }, (1000 * lightSeconds) / this.app.pace);
+        lights.classList.add('go');
+        this.app.sound.beep(880, 0.4);
+        this.go();
+        setTimeout(() => lights.isConnected && lights.remove(), 700);
+      },
+      (1000 * lightSeconds) / this.app.pace,
+    );
   }
 
   go() {
@@ -203,11 +278,20 @@ export class RaceView {
       stage.paused = true;
       this.app.announce('Paused');
       this.app.sound.silence();
-      find('#overlay').replaceChildren(make('div', { class: 'panel grid-start' }, make('h1', { text: 'Paused' }),
-        make('div', { class: 'row' },
-          make('button', { class: 'button main', text: 'Go on', onclick: () => this.pause() }),
-          make('button', { class: 'button', text: 'Restart', onclick: () => this.restart() }),
-          make('button', { class: 'button', text: 'Leave', onclick: () => this.prepare() }))));
+      find('#overlay').replaceChildren(
+        make(
+          'div',
+          { class: 'panel grid-start' },
+          make('h1', { text: 'Paused' }),
+          make(
+            'div',
+            { class: 'row' },
+            make('button', { class: 'button main', text: 'Go on', onclick: () => this.pause() }),
+            make('button', { class: 'button', text: 'Restart', onclick: () => this.restart() }),
+            make('button', { class: 'button', text: 'Leave', onclick: () => this.prepare() }),
+          ),
+        ),
+      );
       find('#overlay button').focus();
     } else if (this.phase === 'paused') {
       find('#overlay').replaceChildren();
@@ -257,11 +341,21 @@ export class RaceView {
     const best = bestLap(run.laps);
     const lap = run.laps.indexOf(best) + 1;
     const inputs = Float32Array.from(this.pilot.inputs);
-    const medal = best.clean ? Object.entries(track.medals_sec || {}).sort((a, b) => a[1] - b[1]).find(([, seconds]) => best.time <= seconds)?.[0] : null;
+    const medal = best.clean
+      ? Object.entries(track.medals_sec || {})
+          .sort((a, b) => a[1] - b[1])
+          .find(([, seconds]) => best.time <= seconds)?.[0]
+      : null;
     const replay = { road: track.road, physics: engine.physics, seed: 0, lap, lapTime: best.time, actions: inputs };
     const text = toText(await encodeReplay(replay));
     const name = recall('name', 'You');
-    const isBest = keepBest(track.road, engine.physics, { time: best.time, clean: best.clean, date: new Date().toISOString(), replay: text, driver: name });
+    const isBest = keepBest(track.road, engine.physics, {
+      time: best.time,
+      clean: best.clean,
+      date: new Date().toISOString(),
+      replay: text,
+      driver: name,
+    });
     this.options(this.ghosts());
     const verdict = this.verdict(best, isBest);
     app.announce(verdict);
@@ -273,7 +367,13 @@ export class RaceView {
   verdict(best, isBest) {
     const rival = this.ghost?.run.best;
     if (rival && best.time < rival.time) {
-      const words = { champion: 'the AI', generalist: 'the AI', model: 'the AI', casual: 'the casual driver', optimal: 'the optimal driver' };
+      const words = {
+        champion: 'the AI',
+        generalist: 'the AI',
+        model: 'the AI',
+        casual: 'the casual driver',
+        optimal: 'the optimal driver',
+      };
       const what = words[this.ghost.kind] || (this.ghost.id === OWN_BEST ? 'your own best' : this.ghost.name);
       return `You beat ${what}${best.clean ? '' : ', off the road though'}!`;
     }

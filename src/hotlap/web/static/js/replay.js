@@ -99,7 +99,8 @@ export async function decodeReplay(bytes) {
     const action = encoding === 1 ? row : [steer / STEER_STEPS, row[1] / PEDAL_STEPS, row[2] / PEDAL_STEPS];
     for (let k = 0; k < body[run] && tick < numTicks; k += 1, tick += 1) replay.actions.set(action, 3 * tick);
   }
-  if (!Number.isInteger(numRuns) || tick !== numTicks) throw new Error('The inputs of this replay do not fit its length.');
+  if (!Number.isInteger(numRuns) || tick !== numTicks)
+    throw new Error('The inputs of this replay do not fit its length.');
   return replay;
 }
 
@@ -170,7 +171,17 @@ export function recordRun(engine, track, makePilot, numLaps, maxTicks = MAX_TICK
 /** What is known of one car's drive: laps, sector times, and the tick at which each metre was reached. */
 export class Run {
   constructor(world, car) {
-    Object.assign(this, { world, car, tick: 0, laps: [], sectors: [], metreTicks: [0], lastGate: 0, sectorTick: 0, spoiled: false });
+    Object.assign(this, {
+      world,
+      car,
+      tick: 0,
+      laps: [],
+      sectors: [],
+      metreTicks: [0],
+      lastGate: 0,
+      sectorTick: 0,
+      spoiled: false,
+    });
     this.sectorGates = [1, 2].map((k) => Math.round((k * world.engine.numGates) / 3)).concat(0);
   }
 
@@ -184,7 +195,11 @@ export class Run {
     }
     const gate = read.gate(this.car);
     if (gate !== this.lastGate && this.sectorGates.includes(gate)) {
-      this.sectors.push({ index: this.sectorGates.indexOf(gate), lap: this.laps.length + (gate ? 1 : 0), seconds: (this.tick - this.sectorTick) / engine.ticksPerSecond });
+      this.sectors.push({
+        index: this.sectorGates.indexOf(gate),
+        lap: this.laps.length + (gate ? 1 : 0),
+        seconds: (this.tick - this.sectorTick) / engine.ticksPerSecond,
+      });
       this.sectorTick = this.tick;
     }
     this.lastGate = gate;
@@ -224,5 +239,9 @@ export class Run {
 
 /** A clean lap if there is any, then the fastest. */
 export function bestLap(laps) {
-  return laps.reduce((best, lap) => (!best || (lap.clean && !best.clean) || (lap.clean === best.clean && lap.time < best.time) ? lap : best), null);
+  return laps.reduce(
+    (best, lap) =>
+      !best || (lap.clean && !best.clean) || (lap.clean === best.clean && lap.time < best.time) ? lap : best,
+    null,
+  );
 }

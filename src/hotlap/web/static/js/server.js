@@ -45,7 +45,11 @@ export class Server extends EventTarget {
   }
 
   async post(path, body = {}) {
-    return this.request(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+    return this.request(path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
   }
 
   async request(path, options) {
@@ -69,12 +73,16 @@ export class Server extends EventTarget {
   async drivers(track) {
     const id = encodeURIComponent(track);
     const [shipped, served] = await Promise.all([
-      fetch(`data/${id}.drivers.json`).then((answer) => (answer.ok ? answer.json() : [])).catch(() => []),
+      fetch(`data/${id}.drivers.json`)
+        .then((answer) => (answer.ok ? answer.json() : []))
+        .catch(() => []),
       this.connected ? this.get(`api/drivers?track=${id}`).catch(() => []) : [],
     ]);
     const ids = new Set(shipped.map((one) => one.id));
     const usable = served.filter((one) => !ids.has(one.id) && (one.track === null || one.track === track));
-    return [...usable, ...shipped].sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind)).map((one) => ({ ...one, name: NAMES[one.kind] || one.name }));
+    return [...usable, ...shipped]
+      .sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))
+      .map((one) => ({ ...one, name: NAMES[one.kind] || one.name }));
   }
 }
 

@@ -26,7 +26,11 @@ export class Sound {
     this.gain.gain.value = 0;
     this.filter = context.createBiquadFilter();
     this.filter.type = 'lowpass';
-    this.voices = [['sawtooth', 1, 0.5], ['square', 0.5, 0.32], ['triangle', 2, 0.2]].map(([type, ratio, level]) => {
+    this.voices = [
+      ['sawtooth', 1, 0.5],
+      ['square', 0.5, 0.32],
+      ['triangle', 2, 0.2],
+    ].map(([type, ratio, level]) => {
       const [voice, volume] = [context.createOscillator(), context.createGain()];
       voice.type = type;
       volume.gain.value = level;
@@ -43,7 +47,10 @@ export class Sound {
     this.start();
     if (!this.context) return;
     if (this.context.state === 'suspended') this.context.resume().catch(() => {});
-    const gear = Math.max(0, GEARS.findIndex((limit, k) => speed < (GEARS[k + 1] ?? Infinity)));
+    const gear = Math.max(
+      0,
+      GEARS.findIndex((limit, k) => speed < (GEARS[k + 1] ?? Infinity)),
+    );
     const [low, high] = [GEARS[gear], GEARS[gear + 1] ?? 90];
     const revs = 0.42 + 0.58 * Math.min(1, (speed - (gear ? 0.45 * low : 0)) / (high - (gear ? 0.45 * low : 0)));
     const now = this.context.currentTime;

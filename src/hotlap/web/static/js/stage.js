@@ -14,9 +14,26 @@ const GHOST_NEAR_M = 9;
 export class Stage {
   constructor(engine, canvas, minimap) {
     Object.assign(this, {
-      engine, canvas, minimap, track: null, cars: [], swarm: null, focus: 0, paused: false, pace: 1, tick: 0, debt: 0,
-      showRays: false, showLine: false, bySpeed: false, showLabels: true, onTick: null, onDraw: null, isShown: true,
-      frames: [], works: [],
+      engine,
+      canvas,
+      minimap,
+      track: null,
+      cars: [],
+      swarm: null,
+      focus: 0,
+      paused: false,
+      pace: 1,
+      tick: 0,
+      debt: 0,
+      showRays: false,
+      showLine: false,
+      bySpeed: false,
+      showLabels: true,
+      onTick: null,
+      onDraw: null,
+      isShown: true,
+      frames: [],
+      works: [],
     });
     this.context = canvas.getContext('2d', { alpha: false });
     this.camera = new Camera();
@@ -36,7 +53,10 @@ export class Stage {
     const box = this.canvas.getBoundingClientRect();
     // More than two pixels per point cost time and are hardly seen.
     this.dpr = Math.min(window.devicePixelRatio || 1, 2);
-    const [width, height] = [Math.max(1, Math.round(box.width * this.dpr)), Math.max(1, Math.round(box.height * this.dpr))];
+    const [width, height] = [
+      Math.max(1, Math.round(box.width * this.dpr)),
+      Math.max(1, Math.round(box.height * this.dpr)),
+    ];
     if (width !== this.canvas.width || height !== this.canvas.height) {
       this.canvas.width = width;
       this.canvas.height = height;
@@ -85,7 +105,14 @@ export class Stage {
     }
     this.world = new World(this.engine, this.track, entries.length);
     this.cars = entries.map((entry, index) => ({
-      ...entry, index, pilot: entry.makePilot(this.world, index), laps: [], trail: new Trail(), pose: null, before: null, lastWheels: null,
+      ...entry,
+      index,
+      pilot: entry.makePilot(this.world, index),
+      laps: [],
+      trail: new Trail(),
+      pose: null,
+      before: null,
+      lastWheels: null,
     }));
     this.world.reset();
     for (const car of this.cars) this.begin(car);
@@ -120,8 +147,17 @@ export class Stage {
     const [yaw, forward, left] = [read.yaw_rad(index), read.forward_mps(index), read.left_mps(index)];
     const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)];
     return {
-      x: read.x_m(index), y: read.y_m(index), yaw, forward, left, steer: read.steer(index), throttle: read.throttle(index),
-      brake: read.brake(index), speed: Math.hypot(forward, left), vx: forward * cos - left * sin, vy: forward * sin + left * cos,
+      x: read.x_m(index),
+      y: read.y_m(index),
+      yaw,
+      forward,
+      left,
+      steer: read.steer(index),
+      throttle: read.throttle(index),
+      brake: read.brake(index),
+      speed: Math.hypot(forward, left),
+      vx: forward * cos - left * sin,
+      vy: forward * sin + left * cos,
     };
   }
 
@@ -157,19 +193,23 @@ export class Stage {
     const { read } = this.world;
     car.trail.add(pose.x, pose.y, pose.speed);
     if (car.isGhost) return;
-    const slip = pose.speed > 6 ? Math.abs(Math.atan2(pose.left - 1.2 * read.yaw_radps(car.index), Math.abs(pose.forward))) : 0;
+    const slip =
+      pose.speed > 6 ? Math.abs(Math.atan2(pose.left - 1.2 * read.yaw_radps(car.index), Math.abs(pose.forward))) : 0;
     const isOff = read.offTrack(car.index) !== 0;
     const isSkidding = !isOff && (slip > 0.13 || (pose.brake > 0.86 && pose.speed > 8));
     const [cos, sin] = [Math.cos(pose.yaw), Math.sin(pose.yaw)];
     const wheels = [0.8, -0.8].map((side) => [pose.x - 1.3 * cos - side * sin, pose.y - 1.3 * sin + side * cos]);
     if (isSkidding && car.lastWheels) {
       wheels.forEach(([x, y], k) => this.picture.addSkid(...car.lastWheels[k], x, y));
-      if (slip > 0.22 && this.tick % 3 === 0) this.particles.add('smoke', ...wheels[this.tick % 2], 0.2 * pose.vx, 0.2 * pose.vy);
+      if (slip > 0.22 && this.tick % 3 === 0)
+        this.particles.add('smoke', ...wheels[this.tick % 2], 0.2 * pose.vx, 0.2 * pose.vy);
     }
     car.lastWheels = isSkidding ? wheels : null;
-    if (isOff && pose.speed > 4 && this.tick % 2 === 0) this.particles.add('dust', ...wheels[(this.tick >> 1) % 2], 0.25 * pose.vx, 0.25 * pose.vy);
+    if (isOff && pose.speed > 4 && this.tick % 2 === 0)
+      this.particles.add('dust', ...wheels[(this.tick >> 1) % 2], 0.25 * pose.vx, 0.25 * pose.vy);
     if (read.wallContact(car.index) && pose.speed > 3) {
-      for (let k = 0; k < 4; k += 1) this.particles.add('spark', pose.x + cos, pose.y + sin, 0.5 * pose.vx, 0.5 * pose.vy);
+      for (let k = 0; k < 4; k += 1)
+        this.particles.add('spark', pose.x + cos, pose.y + sin, 0.5 * pose.vx, 0.5 * pose.vy);
       this.onWall?.(car, pose.speed);
     }
   }
@@ -201,7 +241,10 @@ export class Stage {
     turn -= 2 * Math.PI * Math.round(turn / (2 * Math.PI));
     if (Math.hypot(pose.x - before.x, pose.y - before.y) > 10) return pose;
     return {
-      ...pose, x: before.x + share * (pose.x - before.x), y: before.y + share * (pose.y - before.y), yaw: before.yaw + share * turn,
+      ...pose,
+      x: before.x + share * (pose.x - before.x),
+      y: before.y + share * (pose.y - before.y),
+      yaw: before.yaw + share * turn,
     };
   }
 
@@ -213,7 +256,8 @@ export class Stage {
     this.picture.setLine(this.showLine);
     this.picture.draw(context, camera);
     for (const car of this.cars) {
-      if (this.bySpeed || !car.isGhost) car.trail.draw(context, camera, car.colour, this.engine.topSpeed, this.bySpeed, dpr);
+      if (this.bySpeed || !car.isGhost)
+        car.trail.draw(context, camera, car.colour, this.engine.topSpeed, this.bySpeed, dpr);
     }
     this.swarm?.draw(context, camera, share, drawSwarm);
     if (this.showRays && this.world && poses[this.focus]) {

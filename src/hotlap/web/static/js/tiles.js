@@ -45,8 +45,10 @@ export class TrackPicture {
     this.paths = {
       runoff: band(track.wallLeft, track.wallRight),
       road: band(track.left, track.right),
-      wallLeft: loop(track.wallLeft), wallRight: loop(track.wallRight),
-      left: loop(track.left), right: loop(track.right),
+      wallLeft: loop(track.wallLeft),
+      wallRight: loop(track.wallRight),
+      left: loop(track.left),
+      right: loop(track.right),
       kerbs: this.kerbs(),
       rubber: track.line ? loop(track.line) : loop(track.centre),
     };
@@ -92,7 +94,11 @@ export class TrackPicture {
       const [i, j] = key.split(',').map(Number);
       const grove = noise(Math.floor(i / 5), Math.floor(j / 5) + 99);
       if (noise(i, j) > 0.16 + 0.5 * grove * grove) continue;
-      trees.push({ x: (i + noise(i + 7, j)) * cell, y: (j + noise(i, j + 7)) * cell, r: 1.6 + 2.6 * noise(i + 3, j + 5) });
+      trees.push({
+        x: (i + noise(i + 7, j)) * cell,
+        y: (j + noise(i, j + 7)) * cell,
+        r: 1.6 + 2.6 * noise(i + 3, j + 5),
+      });
     }
     return trees;
   }
@@ -121,7 +127,8 @@ export class TrackPicture {
     this.skids.push([x0, y0, x1, y1]);
     if (this.skids.length > MAX_SKIDS) this.skids.splice(0, MAX_SKIDS / 2);
     for (const tile of this.tiles.values()) {
-      if (x1 > tile.x0 - 1 && x1 < tile.x1 + 1 && y1 > tile.y0 - 1 && y1 < tile.y1 + 1) this.drawSkids(tile, [[x0, y0, x1, y1]]);
+      if (x1 > tile.x0 - 1 && x1 < tile.x1 + 1 && y1 > tile.y0 - 1 && y1 < tile.y1 + 1)
+        this.drawSkids(tile, [[x0, y0, x1, y1]]);
     }
   }
 
@@ -217,12 +224,15 @@ export class TrackPicture {
     if (this.showLine && this.line) {
       context.lineWidth = Math.max(0.5, 1.6 * px);
       context.lineCap = 'round';
-      this.line.forEach((path, band) => {
-        context.strokeStyle = SPEEDS[band];
+      this.line.forEach((path, speed) => {
+        context.strokeStyle = SPEEDS[speed];
         context.stroke(path);
       });
     }
-    this.drawSkids(tile, this.skids.filter(([x, y]) => x > tile.x0 - 2 && x < tile.x1 + 2 && y > tile.y0 - 2 && y < tile.y1 + 2));
+    this.drawSkids(
+      tile,
+      this.skids.filter(([x, y]) => x > tile.x0 - 2 && x < tile.x1 + 2 && y > tile.y0 - 2 && y < tile.y1 + 2),
+    );
     this.tiles.set(`${nearestLevel(scale)}:${i}:${j}`, tile);
     return tile;
   }

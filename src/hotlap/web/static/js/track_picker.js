@@ -9,15 +9,30 @@ export class TrackPicker {
   constructor(app) {
     this.app = app;
     this.dialog = find('#track-dialog');
-    this.dialog.addEventListener('click', (event) => { if (event.target === this.dialog) this.dialog.close(); });
+    this.dialog.addEventListener('click', (event) => {
+      if (event.target === this.dialog) this.dialog.close();
+    });
     find('#track-button').addEventListener('click', () => this.open());
   }
 
   async open() {
-    const search = make('input', { class: 'search', type: 'search', placeholder: 'Search tracks', 'aria-label': 'Search tracks' });
+    const search = make('input', {
+      class: 'search',
+      type: 'search',
+      placeholder: 'Search tracks',
+      'aria-label': 'Search tracks',
+    });
     const list = make('div', { class: 'tracks' });
     search.addEventListener('input', () => this.fill(list, search.value));
-    this.dialog.replaceChildren(make('header', {}, search, make('button', { class: 'button', text: 'Close', onclick: () => this.dialog.close() })), list);
+    this.dialog.replaceChildren(
+      make(
+        'header',
+        {},
+        search,
+        make('button', { class: 'button', text: 'Close', onclick: () => this.dialog.close() }),
+      ),
+      list,
+    );
     this.dialog.showModal();
     if (!matchMedia('(pointer: coarse)').matches) search.focus();
     const { server } = this.app;
@@ -28,12 +43,17 @@ export class TrackPicker {
 
   fill(list, words) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-    const fitting = this.tracks.filter((track) => wanted.every((word) => `${track.id} ${track.name} ${track.character}`.toLowerCase().includes(word)));
+    const fitting = this.tracks.filter((track) =>
+      wanted.every((word) => `${track.id} ${track.name} ${track.character}`.toLowerCase().includes(word)),
+    );
     // A map is drawn when its card comes into view: there may be more than a hundred.
     this.observer?.disconnect();
-    this.observer = new IntersectionObserver((entries) => {
-      for (const entry of entries) if (entry.isIntersecting) this.drawCard(entry.target);
-    }, { root: list, rootMargin: '200px' });
+    this.observer = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) if (entry.isIntersecting) this.drawCard(entry.target);
+      },
+      { root: list, rootMargin: '200px' },
+    );
     list.replaceChildren(...fitting.map((track) => this.card(track)));
     for (const card of list.children) this.observer.observe(card);
     if (!fitting.length) list.append(make('p', { class: 'hint', text: 'No track has these words.' }));
@@ -43,7 +63,8 @@ export class TrackPicker {
     this.observer.unobserve(card);
     if (card.disabled || !card.dataset.track) return;
     loadTrack(card.dataset.track, this.app.engine.description)
-      .then((full) => drawMap(card.querySelector('canvas'), full, { road: COLOURS.text, width: 3, dpr: 2 })).catch(() => {});
+      .then((full) => drawMap(card.querySelector('canvas'), full, { road: COLOURS.text, width: 3, dpr: 2 }))
+      .catch(() => {});
   }
 
   card(track) {
@@ -53,10 +74,24 @@ export class TrackPicker {
       dot.style.background = MEDALS[name];
       return make('span', { title: name }, dot, lapText(seconds));
     });
-    return make('button', { class: 'track-card', 'data-track': track.id, disabled: Boolean(track.error), 'aria-current': track.id === this.app.track?.id ? 'true' : null,
-      onclick: () => { this.dialog.close(); this.app.chooseTrack(track.id); } },
-    canvas, make('b', { text: track.name }),
-    make('small', { text: track.error || `${track.length_m ? `${Math.round(track.length_m)} m · ` : ''}${track.character}` }),
-    medals.length ? make('div', { class: 'medals' }, ...medals) : null);
+    return make(
+      'button',
+      {
+        class: 'track-card',
+        'data-track': track.id,
+        disabled: Boolean(track.error),
+        'aria-current': track.id === this.app.track?.id ? 'true' : null,
+        onclick: () => {
+          this.dialog.close();
+          this.app.chooseTrack(track.id);
+        },
+      },
+      canvas,
+      make('b', { text: track.name }),
+      make('small', {
+        text: track.error || `${track.length_m ? `${Math.round(track.length_m)} m · ` : ''}${track.character}`,
+      }),
+      medals.length ? make('div', { class: 'medals' }, ...medals) : null,
+    );
   }
 }

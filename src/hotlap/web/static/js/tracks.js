@@ -29,7 +29,10 @@ export function parseTrack(buffer, description) {
     throw new Error(`this track was written for physics ${header.physics}; the page has ${description.physics}.`);
   }
   let at = body;
-  const take = (numBytes) => { at += numBytes; return new Uint8Array(buffer, at - numBytes, numBytes); };
+  const take = (numBytes) => {
+    at += numBytes;
+    return new Uint8Array(buffer, at - numBytes, numBytes);
+  };
   const track = {
     ...header,
     numNodes: header.num_nodes,
@@ -58,17 +61,35 @@ function geometry(track, record) {
   const box = { x0: Infinity, y0: Infinity, x1: -Infinity, y1: -Infinity };
   for (let k = 0; k < numNodes; k += 1) {
     const [x, y, tx, ty] = ['x_m', 'y_m', 'tangent_x', 'tangent_y'].map((name) => read(name, k));
-    const put = (line, m) => { line.x[k] = x - ty * m; line.y[k] = y + tx * m; };
+    const put = (line, m) => {
+      line.x[k] = x - ty * m;
+      line.y[k] = y + tx * m;
+    };
     put(centre, 0);
     put(left, read('road_left_m', k));
     put(right, -read('road_right_m', k));
     put(wallLeft, read('wall_left_m', k));
     put(wallRight, -read('wall_right_m', k));
-    tangentX[k] = tx; tangentY[k] = ty; curvature[k] = read('curvature_radpm', k);
+    tangentX[k] = tx;
+    tangentY[k] = ty;
+    curvature[k] = read('curvature_radpm', k);
     for (const wall of [wallLeft, wallRight]) {
-      box.x0 = Math.min(box.x0, wall.x[k]); box.x1 = Math.max(box.x1, wall.x[k]);
-      box.y0 = Math.min(box.y0, wall.y[k]); box.y1 = Math.max(box.y1, wall.y[k]);
+      box.x0 = Math.min(box.x0, wall.x[k]);
+      box.x1 = Math.max(box.x1, wall.x[k]);
+      box.y0 = Math.min(box.y0, wall.y[k]);
+      box.y1 = Math.max(box.y1, wall.y[k]);
     }
   }
-  return { centre, left, right, wallLeft, wallRight, tangentX, tangentY, curvature, box, stepM: track.length_m / numNodes };
+  return {
+    centre,
+    left,
+    right,
+    wallLeft,
+    wallRight,
+    tangentX,
+    tangentY,
+    curvature,
+    box,
+    stepM: track.length_m / numNodes,
+  };
 }

@@ -30,7 +30,8 @@ export class WatchView {
     const first = drivers.find((one) => one.id === wanted) || defaultDriver(drivers);
     const kept = wanted ? [] : this.chosen.filter((id) => drivers.some((one) => one.id === id));
     this.chosen = kept.length ? kept : first ? [first.id] : [];
-    if (wanted && !drivers.some((one) => one.id === wanted)) this.app.say(`There is no driver ${wanted} for this track.`);
+    if (wanted && !drivers.some((one) => one.id === wanted))
+      this.app.say(`There is no driver ${wanted} for this track.`);
     await this.start();
   }
 
@@ -61,7 +62,9 @@ export class WatchView {
     stage.setCars(entries);
     stage.onTick = () => this.tick();
     this.list();
-    this.app.announce(entries.length ? `${entries.map((one) => one.name).join(', ')} on ${track.name}` : `No driver for ${track.name}`);
+    this.app.announce(
+      entries.length ? `${entries.map((one) => one.name).join(', ')} on ${track.name}` : `No driver for ${track.name}`,
+    );
   }
 
   toggle(id, isOn) {
@@ -87,19 +90,46 @@ export class WatchView {
       const car = stage.cars.find((one) => one.id === driver.id);
       const time = make('time');
       this.times.set(driver.id, time);
-      const box = make('input', { type: 'checkbox', onchange: (event) => this.toggle(driver.id, event.target.checked) });
+      const box = make('input', {
+        type: 'checkbox',
+        onchange: (event) => this.toggle(driver.id, event.target.checked),
+      });
       box.checked = Boolean(car);
       const chip = make('span', { class: 'chip' });
       chip.style.background = car ? car.colour : 'rgba(255,255,255,.2)';
       const isFocus = car && car.index === stage.focus;
-      const follow = car && stage.cars.length > 1 && !isFocus
-        ? make('button', { text: '◎', title: `Follow ${driver.name}`, 'aria-label': `Follow ${driver.name}`, onclick: () => { stage.focus = car.index; this.list(); } }) : null;
-      return make('li', { class: isFocus ? 'focus' : null }, make('label', {}, box, chip, make('span', { text: driver.name, title: driver.name })), time, follow);
+      const follow =
+        car && stage.cars.length > 1 && !isFocus
+          ? make('button', {
+              text: '◎',
+              title: `Follow ${driver.name}`,
+              'aria-label': `Follow ${driver.name}`,
+              onclick: () => {
+                stage.focus = car.index;
+                this.list();
+              },
+            })
+          : null;
+      return make(
+        'li',
+        { class: isFocus ? 'focus' : null },
+        make('label', {}, box, chip, make('span', { text: driver.name, title: driver.name })),
+        time,
+        follow,
+      );
     });
-    const body = items.length ? make('ul', { class: 'drivers' }, ...items)
+    const body = items.length
+      ? make('ul', { class: 'drivers' }, ...items)
       : make('p', { text: 'No driver has driven this track yet. Race it yourself, or train one in Learn.' });
-    find('#side').replaceChildren(make('div', { class: 'panel' }, make('h2', { text: 'Drivers' }), body,
-      make('a', { class: 'button main', href: '#race', text: 'Race against it', id: 'race-link' })));
+    find('#side').replaceChildren(
+      make(
+        'div',
+        { class: 'panel' },
+        make('h2', { text: 'Drivers' }),
+        body,
+        make('a', { class: 'button main', href: '#race', text: 'Race against it', id: 'race-link' }),
+      ),
+    );
   }
 
   /** Play a replay after it was driven to its end and found to be true. */
@@ -120,16 +150,36 @@ export class WatchView {
     stage.pace = this.app.pace;
     const best = run.laps[replay.lap - 1];
     this.app.announce(`${name}: ${lapText(best.time)}`);
-    const rows = run.laps.map((lap, k) => make('tr', { class: k === replay.lap - 1 ? 'mine' : null },
-      make('td', { text: `Lap ${k + 1}` }), make('td', { class: 'number', text: lapText(lap.time) }), make('td', { text: lap.clean ? 'clean' : 'off the road' })));
-    find('#side').replaceChildren(make('div', { class: 'panel stack' },
-      make('h2', { text: name }),
-      make('div', { class: 'big-lap', id: 'replay-time', 'data-seconds': String(best.time), text: lapText(best.time) }),
-      make('p', { text: 'Driven again from its inputs just now, to the same time.' }),
-      make('table', {}, make('tbody', {}, ...rows)),
-      make('div', { class: 'row' },
-        make('button', { class: 'button main', text: 'Race it', onclick: () => this.app.raceAgainst(replay, name) }),
-        make('button', { class: 'button', text: 'Close', onclick: () => this.app.go('watch', {}) }))));
+    const rows = run.laps.map((lap, k) =>
+      make(
+        'tr',
+        { class: k === replay.lap - 1 ? 'mine' : null },
+        make('td', { text: `Lap ${k + 1}` }),
+        make('td', { class: 'number', text: lapText(lap.time) }),
+        make('td', { text: lap.clean ? 'clean' : 'off the road' }),
+      ),
+    );
+    find('#side').replaceChildren(
+      make(
+        'div',
+        { class: 'panel stack' },
+        make('h2', { text: name }),
+        make('div', {
+          class: 'big-lap',
+          id: 'replay-time',
+          'data-seconds': String(best.time),
+          text: lapText(best.time),
+        }),
+        make('p', { text: 'Driven again from its inputs just now, to the same time.' }),
+        make('table', {}, make('tbody', {}, ...rows)),
+        make(
+          'div',
+          { class: 'row' },
+          make('button', { class: 'button main', text: 'Race it', onclick: () => this.app.raceAgainst(replay, name) }),
+          make('button', { class: 'button', text: 'Close', onclick: () => this.app.go('watch', {}) }),
+        ),
+      ),
+    );
     this.controls(replay.actions.length / 3);
   }
 
@@ -138,8 +188,16 @@ export class WatchView {
     const seconds = (tick) => lapText(tick / stage.engine.ticksPerSecond);
     const clock = make('span', { class: 'num', text: seconds(0) });
     const slider = make('input', { type: 'range', min: 0, max: numTicks, value: 0, 'aria-label': 'Tick' });
-    const play = make('button', { class: 'tool', text: '❚❚', title: 'Play or pause (space)', 'aria-label': 'Play or pause' });
-    const setPaused = (isPaused) => { stage.paused = isPaused; play.textContent = isPaused ? '▶' : '❚❚'; };
+    const play = make('button', {
+      class: 'tool',
+      text: '❚❚',
+      title: 'Play or pause (space)',
+      'aria-label': 'Play or pause',
+    });
+    const setPaused = (isPaused) => {
+      stage.paused = isPaused;
+      play.textContent = isPaused ? '▶' : '❚❚';
+    };
     const seek = (tick) => {
       setPaused(true);
       if (tick < stage.tick) stage.restart();
@@ -159,12 +217,25 @@ export class WatchView {
       setPaused(!stage.paused);
     };
     slider.oninput = () => seek(Number(slider.value));
-    const step = (count, text, label) => make('button', { class: 'tool step', text, title: label, 'aria-label': label, onclick: () => seek(Math.max(0, stage.tick + count)) });
-    const pace = make('button', { class: 'tool', text: '1×', title: 'Speed', 'aria-label': 'Speed', onclick: () => {
-      const paces = [0.5, 1, 2];
-      stage.pace = paces[(paces.indexOf(stage.pace) + 1) % paces.length];
-      pace.textContent = `${stage.pace === 0.5 ? '½' : stage.pace}×`;
-    } });
+    const step = (count, text, label) =>
+      make('button', {
+        class: 'tool step',
+        text,
+        title: label,
+        'aria-label': label,
+        onclick: () => seek(Math.max(0, stage.tick + count)),
+      });
+    const pace = make('button', {
+      class: 'tool',
+      text: '1×',
+      title: 'Speed',
+      'aria-label': 'Speed',
+      onclick: () => {
+        const paces = [0.5, 1, 2];
+        stage.pace = paces[(paces.indexOf(stage.pace) + 1) % paces.length];
+        pace.textContent = `${stage.pace === 0.5 ? '½' : stage.pace}×`;
+      },
+    });
     const box = find('#playback');
     box.replaceChildren(play, step(-1, '‹', 'One tick back'), step(1, '›', 'One tick on'), slider, pace, clock);
     box.hidden = false;

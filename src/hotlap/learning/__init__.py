@@ -1,0 +1,1 @@
+"""Learners over tensors."""

@@ -1,0 +1,1 @@
+"""A run as data on disk: its folder, lock, configuration, recipes, journal, documents and event files."""

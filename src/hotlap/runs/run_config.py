@@ -1,0 +1,239 @@
+"""The configuration of a training run: one frozen `RunConfig` and its tables."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import tomli_w
+
+from hotlap.config import POSITIVE, Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
+from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
+from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
+from hotlap.envs.racer import DEFAULT_TRACK
+from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
+from hotlap.envs.settings import RacerSettings
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
+from hotlap.errors import ConfigError
+from hotlap.models.model_file import AlgorithmName, PolicySettings
+from hotlap.runs.checkpoints import CheckpointConfig
+from hotlap.runs.hyperparameters import MAX_STEPS, A2CSettings, Hyperparameters, PPOSettings, SACSettings
+from hotlap.sim.engine import DeviceName
+from hotlap.tracks.registry import named_tracks
+
+BRIDGE_URL = "bridge_url"  # the one key of `env_args` that cars behind a bridge take
+ALGORITHM_NAMES: tuple[str, ...] = get_args(AlgorithmName)
+
+
+@dataclass(frozen=True)
+class RacerOptions:
+    """The racer environment, in this process or behind a bridge. Other environments take `env_args` instead."""
+
+    track: str = setting(DEFAULT_TRACK, "Id of the track.")
+    action_repeat: int = setting(1, "Ticks of 1/60 s that one decision lasts.", Range(1, MAX_REPEAT))
+    stack: int = setting(1, "Number of last observations that the policy sees.", Range(1, MAX_STACK))
+    lap_fourier: int = setting(
+        0, "Number of sine and cosine pairs of the lap progress added to the observation.", Range(0, MAX_LAP_FOURIER)
+    )
+    config: Mapping[str, Any] = setting(
+        dict, "Rewards and episodes, with the keys of `ai-config.json` ([environment](environment.md))."
+    )
+    observation: ObservationName = setting(
+        DEFAULT_OBSERVATION, "What the policy sees: `rays`, or `road`, which adds the road ahead."
+    )
+    tracks: tuple[str, ...] = setting(
+        (),
+        "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
+        "a pattern with `*` for all tracks of such ids.",
+    )
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        if self.tracks and self.track != DEFAULT_TRACK:
+            raise ConfigError(f"track: {self.track:.80} and tracks are both given. Leave out one of them.")
+        self.settings()
+
+    @property
+    def track_ids(self) -> list[str]:
+        """The ids of all tracks."""
+        return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
+
+    def settings(self) -> RacerSettings:
+        """`config` as the environment's own settings."""
+        return RacerSettings.load(self.config)
+
+
+@dataclass(frozen=True)
+class NormalizeSettings:
+    """Running normalization of observations and rewards during training."""
+
+    obs: bool = setting(False, "Normalize observations.")
+    reward: bool = setting(False, "Normalize rewards.")
+    clip_obs: float = setting(10.0, "Clip normalized observations to this size.", POSITIVE)
+    clip_reward: float = setting(10.0, "Clip normalized rewards to this size.", POSITIVE)
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is normalized."""
+        return self.obs or self.reward
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """Deterministic evaluations during a run, which select the best model, and after it."""
+
+    interval: int = setting(10_000, "Steps between two evaluations; 0 turns them off.", Range(0, MAX_STEPS))
+    episodes: int = setting(10, "Episodes per evaluation.", Range(1, 10_000))
+    final_episodes: int = setting(100, "Episodes of the final evaluation.", Range(1, 10_000))
+    curve_interval: int = setting(
+        0,
+        "Steps between two smaller evaluations that select nothing, for the curves `racer/*` of a run whose training "
+        "episodes are too short for a lap; 0 turns them off.",
+        Range(0, MAX_STEPS),
+    )
+    curve_episodes: int = setting(25, "Episodes of such an evaluation.", Range(1, 10_000))
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that determines a run's result."""
+
+    algo: AlgorithmName = setting("ppo", "Learning algorithm.")
+    env: str = setting(RACER_ID, "Id of the Gymnasium environment.")
+    seed: int = setting(42, "Seed of all random generators.", Range(0, 2**32 - 1))
+    steps: int = setting(1_000_000, "Decisions to train for, over all environments.", Range(1, MAX_STEPS))
+    num_envs: int = setting(1, "Environments trained on in parallel.", Range(1, MAX_CARS))
+    device: DeviceName = setting("cpu", "Where the networks are trained.")
+    torch_threads: int = setting(1, "CPU threads of torch.", Range(1, 1024))
+    backend: Literal["gymnasium", "envpool"] = setting("gymnasium", "Library that runs environments other than ours.")
+    recording_interval: int = setting(100, "Steps between two points of the metrics.", Range(1, MAX_STEPS))
+    env_args: Mapping[str, Any] = setting(dict, "Keyword arguments for `gymnasium.make`.")
+    start_model: str = setting("", "Model file, run or driver whose weights the run starts from; empty: random ones.")
+    start_weights: str = setting("", "SHA-256 of those weights; `hotlap train --start-model` writes it.")
+    racer: RacerOptions = field(default_factory=RacerOptions)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    normalize: NormalizeSettings = field(default_factory=NormalizeSettings)
+    ppo: PPOSettings = field(default_factory=PPOSettings)
+    sac: SACSettings = field(default_factory=SACSettings)
+    a2c: A2CSettings = field(default_factory=A2CSettings)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        _check_plain("env_args", self.env_args)
+        self._check_environment()
+        if self.num_envs < self.hyperparameters.min_num_envs:
+            raise ConfigError(f"{self.algo}: n_steps times num_envs must be 2 or more, got 1. Raise either.")
+
+    def _check_environment(self) -> None:
+        if not self.is_racer and self.racer != RacerOptions():
+            raise ConfigError(f"racer: this table is for {RACER_ID} only; {self.env} takes env_args. Leave it out.")
+        if self.policy.action_head != "linear" and (not self.is_racer or self.algo == "sac"):
+            raise ConfigError(f"policy.action_head: {self.policy.action_head} is for {RACER_ID} with PPO or A2C only.")
+        own_args = {BRIDGE_URL} if self.is_remote else set()
+        if self.is_racer and not own_args.issuperset(self.env_args):
+            raise ConfigError(f"env_args: {self.env} takes its settings from the table `racer`. Leave env_args out.")
+        if self.is_racer and self.backend != "gymnasium":
+            raise ConfigError(f"backend: {self.env} is always run by our own simulator. Leave the key out.")
+        if self.is_remote and self.device != "cpu":
+            raise ConfigError(f"device: cars behind a bridge are trained on the CPU, got {self.device}. Give cpu.")
+
+    @property
+    def is_racer(self) -> bool:
+        """Whether the environment is our simulator, in this process or behind a bridge."""
+        return self.env in (RACER_ID, REMOTE_RACER_ID)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the cars are behind a bridge."""
+        return self.env == REMOTE_RACER_ID
+
+    @property
+    def experiment_id(self) -> str:
+        """The run's default name, and the prefix of its files' names."""
+        return f"{self.algo}_seed{self.seed}"
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the algorithm in use."""
+        chosen: Hyperparameters = getattr(self, self.algo)
+        return chosen
+
+    def as_plain(self) -> dict[str, Any]:
+        """Plain data as in `config.toml`: without what this run does not use and what has its default.
+
+        Nor with the address of a bridge, which may hold a token: no file tells us where to connect.
+        """
+        used = {self.algo, "racer"} if self.is_racer else {self.algo}
+        unused = {*ALGORITHM_NAMES, "racer", "env_args", "start_model", "start_weights"} - used
+        default = RunConfig()
+        plain = {
+            key: value
+            for key, value in as_plain(self).items()
+            if key not in unused or getattr(self, key) != getattr(default, key)
+        }
+        if self.is_remote:
+            plain.pop("env_args", None)
+        return plain
+
+    def to_toml(self) -> str:
+        """The text of `config.toml`."""
+        return tomli_w.dumps(self.as_plain())
+
+    def digest(self) -> str:
+        """Identifies the configuration; the number of steps is not part of it, since a run may be extended.
+
+        Nor are the device, the place of the start model and the evaluations for the curves, which may be other ones
+        when the run is resumed.
+        """
+        return digest_of(self.as_plain())
+
+
+def digest_of(plain: Mapping[str, Any]) -> str:
+    """The digest of a resolved configuration as plain data; see `RunConfig.digest`."""
+    kept = {key: value for key, value in plain.items() if key not in ("steps", "device", "start_model")}
+    if "evaluation" in kept:
+        kept["evaluation"] = {key: value for key, value in kept["evaluation"].items() if "curve" not in key}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def load_config(path: Path) -> RunConfig:
+    """The configuration in a TOML file."""
+    return build(RunConfig, read_mapping(path), str(path), snake_case)
+
+
+def in_process(config: RunConfig) -> RunConfig:
+    """The configuration with cars behind a bridge replaced by cars in this process; any other stays the same.
+
+    Both kinds of cars are bit-identical, so models are evaluated here and drive either.
+    """
+    return replace(config, env=RACER_ID, env_args={}) if config.is_remote else config
+
+
+def with_steps(config: RunConfig, steps: int) -> RunConfig:
+    """The same run with another number of steps."""
+    return replace(config, steps=steps)
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Refuse values that neither `config.toml` nor a checkpoint can hold."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise ConfigError(f"{name}: keys must be text, got {key!r:.40}.")
+            _check_plain(f"{name}.{key}", inner)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            _check_plain(f"{name}[{index}]", inner)
+    elif not isinstance(value, str | int) and not (isinstance(value, float) and math.isfinite(value)):
+        raise ConfigError(f"{name} must be text, true, false, a finite number, or lists of these, got {value!r:.40}.")

@@ -1,0 +1,70 @@
+"""Import a track: check the file, move it near the origin, narrow too tight bends, resample it smoothly."""
+
+import logging
+import math
+from pathlib import Path
+
+from hotlap.errors import TrackError
+from hotlap.tracks.files.centreline_file import read_centreline_file
+from hotlap.tracks.geometry.bend_narrowing import Narrowing, find_narrowings, narrow_tight_bends
+from hotlap.tracks.geometry.centreline import (
+    Centreline,
+    length_m,
+    nearest_point,
+    recentre,
+    resample,
+    reverse,
+    rotate_start,
+    with_width,
+)
+from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, find_fault
+from hotlap.tracks.geometry.road import find_length_fault
+
+IMPORT_SPACING_M = 4.0
+
+_MAX_PLACES = 6  # named in the warning
+
+_log = logging.getLogger(__name__)
+
+
+def import_centreline(
+    path: Path, *, reverse_travel: bool = False, width_m: float | None = None, start_m: float = 0.0
+) -> Centreline:
+    """The track in `path`, optionally reversed, with a constant width, and with its start line moved forward.
+
+    Where the road is wider on the inside of a bend than there is room, it is narrowed there, and a warning is logged.
+    """
+    if width_m is not None and not (math.isfinite(width_m) and 3.0 <= width_m <= 100.0):
+        raise TrackError(f"--width must be from 3 to 100 m, got {width_m:g}.")
+    file = read_centreline_file(path)
+    wide = recentre(file.centreline)
+    if width_m is not None:
+        wide = with_width(wide, width_m)
+    lap_m = length_m(wide)
+    if not (math.isfinite(start_m) and 0.0 <= start_m < lap_m):
+        raise TrackError(f"--start must be from 0 to the lap's {lap_m:.1f} m, got {start_m:g}.")
+    if fault := find_length_fault(lap_m):
+        file.refuse(fault)
+    line = reverse(wide) if reverse_travel else wide
+    if start_m > 0.0:
+        line = rotate_start(line, start_m)
+    # Resampling first takes out the kinks of a noisy line, which would be bends of almost no radius.
+    line = resample(line, IMPORT_SPACING_M)
+    narrow = narrow_tight_bends(line, DEFAULT_SPACING_M)
+    if fault := find_fault(narrow):
+        file.refuse(fault, nearest_point(wide, narrow.x_m[fault.point], narrow.y_m[fault.point]))
+    _report(find_narrowings(line, narrow, lap_m / line.x_m.size))
+    return narrow
+
+
+def _report(narrowings: list[Narrowing]) -> None:
+    """Log one line about all places."""
+    if not narrowings:
+        return
+    places = [f"by {n.by_m:.2f} m on the {n.side} at s = {n.at_m:.0f} m" for n in narrowings[:_MAX_PLACES]]
+    more = len(narrowings) - len(places)
+    _log.warning(
+        "the road is wider than its bends have room for, so it was narrowed on the inside: %s%s.",
+        ", ".join(places),
+        f", and at {more} more" if more else "",
+    )

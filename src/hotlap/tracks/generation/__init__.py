@@ -1,0 +1,1 @@
+"""Tracks that are generated: layouts, and the sets that ship."""

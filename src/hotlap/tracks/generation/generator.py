@@ -1,0 +1,147 @@
+"""Generates race tracks: every non-negative seed gives a track, the same one on every machine."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from hotlap.errors import TrackError
+from hotlap.tracks.generation.layouts import HAIRPINS_FIRST, Makers, Random, Style, add_feature, draw_base
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.clothoid_path import PI, ClothoidPath, PolygonCorner, round_corners, sin_cos, to_millimetres
+
+TRAIN_SEEDS = range(100)
+TEST_SEEDS = range(10_000, 10_025)
+MAX_ATTEMPTS = 20
+MIN_LENGTH_M = 600.0
+MIN_RADIUS_M = 9.5
+RADIUS_MARGIN_M = 3.5  # a centreline's radius over its half-width
+CLEARANCE_M = 12.0  # between the edges of two parts of the road: a runoff for each
+SPACING_M = 4.0
+_CHECK_SPACING_M = 8.0
+_CHECK_SLACK_M = 1.0  # for the error of coarse points
+_MIN_START_STRAIGHT_M = 70.0
+LINE_AT = 0.35  # position of the start line as a share of the start straight
+
+FloatArray = NDArray[np.float64]
+
+
+class Family(NamedTuple):
+    """What the tracks of one kind have in common."""
+
+    stream: tuple[int, ...]  # appended to the seed: each family draws numbers of its own
+    draw_style: Callable[[Random], Style]
+    count_features: Callable[[Random, Style], int]
+    twisty: Makers
+    lay_road: Callable[[Random, Style, float, FloatArray, FloatArray], Centreline]  # along the points of a lap
+    max_length_m: float
+
+
+def generate(seed: int) -> Centreline:
+    """The track of this seed: valid, 0.6 to 4 km, points 4 m apart and rounded to the millimetre."""
+    return generate_of(SHORT_TRACKS, seed)
+
+
+def generate_of(family: Family, seed: int) -> Centreline:
+    """The family's track of this seed."""
+    if seed < 0:
+        raise TrackError(f"a track's seed is {seed}; it must be 0 or more.")
+    for attempt in range(MAX_ATTEMPTS):
+        track = _attempt(family, Random(seed, attempt, *family.stream))
+        if track is not None:
+            return track
+    raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts. Choose another seed.")
+
+
+def _attempt(family: Family, rng: Random) -> Centreline | None:
+    style = family.draw_style(rng)
+    corners = draw_base(rng, style)
+    if rng.happens(0.5):
+        corners.reverse()
+    path = _checked_path(corners, style, family.max_length_m)
+    if path is None:
+        return None
+    for _ in range(family.count_features(rng, style)):
+        candidate = add_feature(rng, style, corners, family.twisty)
+        candidate_path = _checked_path(candidate, style, family.max_length_m)
+        if candidate_path is not None:
+            corners, path = candidate, candidate_path
+    x, y = path.sample(path.point_on_longest_straight(LINE_AT), SPACING_M)
+    track = family.lay_road(rng, style, path.length_m, x, y)
+    needed_m = 2.0 * style.half_width_m + CLEARANCE_M
+    return track if _is_clear(track.x_m, track.y_m, path.length_m, needed_m) else None
+
+
+def _draw_style(rng: Random) -> Style:
+    share = rng.between(0.0, 1.0)
+    length_m = MIN_LENGTH_M + 3100.0 * share * (0.35 + 0.65 * share)
+    technical = rng.between(0.0, 1.0)
+    half_width_m = 0.5 * rng.between(8.4 + 3.0 * (1.0 - technical), 15.0 - 3.0 * technical)
+    return Style(
+        length_m=length_m,
+        half_width_m=half_width_m,
+        technical=technical,
+        min_radius_m=max(MIN_RADIUS_M, half_width_m + RADIUS_MARGIN_M),
+    )
+
+
+def _checked_path(corners: list[PolygonCorner], style: Style, max_length_m: float) -> ClothoidPath | None:
+    """The rounded polygon, or None where it breaks a rule."""
+    try:
+        path = round_corners(corners)
+    except TrackError:
+        return None
+    if not MIN_LENGTH_M <= path.length_m <= max_length_m:
+        return None
+    if np.min(path.radii_m) < style.min_radius_m or np.max(path.straight_length_m) < _MIN_START_STRAIGHT_M:
+        return None
+    x, y = path.sample(0.0, _CHECK_SPACING_M)
+    return path if _is_clear(x, y, path.length_m, 2.0 * style.half_width_m + CLEARANCE_M + _CHECK_SLACK_M) else None
+
+
+def _is_clear(x: FloatArray, y: FloatArray, length_m: float, needed_m: float) -> bool:
+    """Whether parts of the road that are not neighbours keep their distance, so that the road never crosses itself."""
+    num_points = len(x)
+    # In the tightest bend two points this close are at most twice that distance apart along the road.
+    first_lag = int(2.0 * needed_m / length_m * num_points) + 1
+    lags = slice(first_lag, num_points // 2 + 1)
+    dx = sliding_window_view(np.concatenate((x, x)), num_points)[lags] - x
+    dy = sliding_window_view(np.concatenate((y, y)), num_points)[lags] - y
+    return not bool(np.any(dx * dx + dy * dy < needed_m * needed_m))
+
+
+def _count_features(rng: Random, style: Style) -> int:
+    most = 2 + int(style.technical * (2.0 + 0.003 * style.length_m))
+    return 1 + int(0.0008 * style.length_m) + rng.below(most)
+
+
+def _lay_road(rng: Random, style: Style, length_m: float, x: FloatArray, y: FloatArray) -> Centreline:
+    del length_m
+    right, left = (_slow_waves(rng, style.half_width_m, len(x)) for _ in range(2))
+    return rounded_centreline(x, y, right, left)
+
+
+def rounded_centreline(x: FloatArray, y: FloatArray, right: FloatArray, left: FloatArray) -> Centreline:
+    """The centreline from the origin, in whole millimetres."""
+    return Centreline(*(to_millimetres(values) for values in (x - x[0], y - y[0], right, left)))
+
+
+def _slow_waves(rng: Random, half_width_m: float, num_points: int) -> FloatArray:
+    """Half-widths that vary slowly along the lap, by up to 14 %."""
+    width = np.full(num_points, half_width_m)
+    for waves in (1, 2, 3):
+        swing = half_width_m * rng.between(0.0, 0.023)
+        width = width - swing * (1.0 + sine_wave(num_points, waves, rng.between(0.0, 1.0)))
+    return width
+
+
+def sine_wave(num_points: int, waves: int, phase: float) -> FloatArray:
+    """A sine with this many whole waves round the lap; `phase` is a share of a wave."""
+    turns = np.arange(num_points) / num_points * waves + phase
+    sine, _ = sin_cos((turns - np.floor(turns) - 0.5) * 2.0 * PI)
+    return sine
+
+
+SHORT_TRACKS = Family((), _draw_style, _count_features, HAIRPINS_FIRST, _lay_road, max_length_m=4000.0)

@@ -1,0 +1,1 @@
+"""The shape of a track: splines, roads, walls and the nodes that the simulator drives on."""

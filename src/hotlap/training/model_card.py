@@ -1,0 +1,51 @@
+"""Makes the card that a run writes into its model files and checkpoints."""
+
+import platform
+from dataclasses import replace
+from typing import Any
+
+from stable_baselines3.common.vec_env import VecEnv
+
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS
+from hotlap.models.model_file import ModelCard
+from hotlap.models.policy import policy_kind
+from hotlap.models.space_data import space_data
+from hotlap.runs.run_config import RunConfig, in_process
+from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import load_track
+
+
+def make_card(config: RunConfig, env: VecEnv, step: int, weights_digest: str) -> ModelCard:
+    """The card of a run's model at a step; `env` is the environment as the algorithm sees it.
+
+    A model trained behind the bridge gets the card of one trained in this process: the cars are the same.
+    """
+    local = in_process(config)
+    racer: dict[str, Any] = {}
+    if local.is_racer:
+        racer = {
+            "physics": PHYSICS_VERSION,
+            "observation_layout": OBSERVATION_LAYOUTS[local.racer.observation],
+            "action_repeat": local.racer.action_repeat,
+            "stack": local.racer.stack,
+            "lap_fourier": local.racer.lap_fourier,
+        }
+        if not local.racer.tracks:
+            track = load_track(local.racer.track)
+            racer |= {"track": track.track_id, "track_digest": track_digest(track.nodes)}
+    return ModelCard(
+        algorithm=config.algo,
+        environment=local.env,
+        seed=config.seed,
+        step=step,
+        config_digest=config.digest(),
+        weights_digest=weights_digest,
+        policy=replace(config.policy, kind=policy_kind(config.policy, env.observation_space)),
+        observation_space=space_data(env.observation_space),
+        action_space=space_data(env.action_space),
+        env_args=dict(local.env_args),
+        clip_obs=config.normalize.clip_obs if config.normalize.obs else None,
+        trained_on=f"{platform.system()} {platform.machine()}, {config.device}",
+        **racer,
+    )

@@ -1,0 +1,234 @@
+"""Everything a run writes into its folder: checkpoints, models, metrics, TensorBoard events and results."""
+
+import logging
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.logger import KVWriter
+from stable_baselines3.common.vec_env import VecEnv
+
+from hotlap.atomic_files import write_atomically
+from hotlap.errors import ArchiveError
+from hotlap.models.archive import read_about, tensors_digest
+from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP, ModelCard, ModelFile, write_model
+from hotlap.runs.metrics_journal import JournalEnd, encode_journal
+from hotlap.runs.run_config import RunConfig
+from hotlap.runs.run_folder import TENSORBOARD_NAME, RunFolder
+from hotlap.runs.snapshot import Snapshot
+from hotlap.runs.tensorboard_files import EventWriter, drop_events_after
+from hotlap.training.checkpoint import (
+    NUM_REPLAY_BUFFERS,
+    Checkpoint,
+    CheckpointManager,
+    save_snapshot,
+    snapshot_size,
+)
+from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
+from hotlap.training.model_card import make_card
+from hotlap.training.results import ExperimentResults
+
+_log = logging.getLogger(__name__)
+
+
+class RunWriter:
+    """Writes a run's files. Making one writes nothing; a file that cannot be written raises `OutputFileError`."""
+
+    is_silent = False
+    collector: MetricsCollector  # there after `open`
+
+    def __init__(self, config: RunConfig, folder: RunFolder) -> None:
+        self.folder = folder
+        self._config = config
+        self._checkpoints = CheckpointManager(folder.path, config.checkpoint)
+        self._open_files = ExitStack()
+        self.log_outputs: list[KVWriter] = []  # for stable-baselines3's logger
+
+    def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
+        """Start the metrics and the log, or continue those of a checkpoint; `env` is what the learner sees.
+
+        Removes what a killed process logged after the checkpoint, and its unfinished files.
+        """
+        self._env = env
+        self.folder.refuse_links()
+        self.collector = self._open_collector(checkpoint)
+        self._open_files.callback(self.collector.close)
+        if checkpoint is None:
+            drop_events_after(self.folder.tensorboard, -1)
+        else:
+            step = checkpoint.snapshot.step
+            drop_events_after(self.folder.tensorboard, step, with_evaluation=_is_evaluated(checkpoint, step))
+        for pattern in (".*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
+            for draft in self.folder.path.glob(pattern):
+                draft.unlink(missing_ok=True)
+        self._events = EventOutput(self.folder.tensorboard)
+        self._open_files.callback(self._events.close)
+        self.log_outputs += [self._events, _RacerSeries(self.collector)]
+
+    @property
+    def has_best(self) -> bool:
+        """Whether there is a best model."""
+        return self.folder.best.is_file()
+
+    def check_sizes(self, snapshot: Snapshot, replay_bytes: int) -> None:
+        """Warn where checkpoints of such states, with a full replay buffer, would be too large for file or disk."""
+        try:
+            size = snapshot_size(snapshot, self._make_card(snapshot).as_plain()) + replay_bytes
+        except ArchiveError as error:
+            _log.warning(
+                "%s: checkpoints cannot be written, so this run cannot be resumed: %s", self.folder.path, error
+            )
+            return
+        # The new one is written before an old one goes, and two keep their replay buffer.
+        needed = size * (1 + NUM_REPLAY_BUFFERS if replay_bytes else 2)
+        free = shutil.disk_usage(self.folder.path).free
+        if needed > free:
+            _log.warning(
+                "%s: a checkpoint takes up to %d MB, and %d MB are free on this disk. Free some space, or turn "
+                "checkpoints off with --checkpoint-interval 0.",
+                self.folder.path,
+                size >> 20,
+                free >> 20,
+            )
+
+    def drop_after(self, checkpoint: Checkpoint) -> list[str]:
+        """Remove the later checkpoints, and a best model from after this one; returns their names.
+
+        The later points and events are dropped by `open`.
+        """
+        dropped = self._checkpoints.drop_after(checkpoint.step)
+        if self.has_best and int(read_about(self.folder.best).get("step", 0)) > checkpoint.snapshot.step:
+            self.folder.best.unlink(missing_ok=True)
+            dropped.append(self.folder.best.name)
+        return dropped
+
+    def save_checkpoint(self, snapshot: Snapshot, step: int) -> None:
+        """Write a state captured at or before `step`, where the run is now.
+
+        The metrics and events so far go to disk first: a resumed run does not make them again.
+        """
+        self.collector.flush(to_disk=True)
+        self._events.flush(to_disk=True)
+        self._checkpoints.save(snapshot, self._make_card(snapshot).as_plain(), step)
+
+    def save_best(self, snapshot: Snapshot) -> None:
+        """Write the best model so far."""
+        self._save_model(self.folder.best, snapshot)
+
+    def save_final(self, snapshot: Snapshot) -> ModelCard:
+        """Write the final model and the metrics; returns the model's card."""
+        card = self._save_model(self.folder.model, snapshot)
+        self.collector.metrics().save(self.folder.metrics)
+        return card
+
+    def save_results(self, results: ExperimentResults) -> None:
+        """Write the results. They mark a run as finished, so they come last; then the journal has served."""
+        results.save(self.folder.results)
+        with suppress(OSError):
+            self.folder.journal.unlink(missing_ok=True)
+
+    def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
+        """Log the figures of an evaluation at once: the logger's next dump has a later step."""
+        for output in self.log_outputs:
+            output.write(dict(figures), dict.fromkeys(figures, ()), step)
+
+    def close(self) -> None:
+        """Write what is left in memory and close the files."""
+        self._open_files.close()
+
+    def _open_collector(self, checkpoint: Checkpoint | None) -> MetricsCollector:
+        if checkpoint is not None:
+            saved = _saved_metrics(checkpoint)
+            self._restore_journal(saved)
+            return MetricsCollector.resume(self.folder.journal, saved)
+        return _new_collector(self._config, self.folder.journal)
+
+    def _restore_journal(self, saved: Mapping[str, Any]) -> None:
+        """A finished run has no journal: where it is extended, the points come from its metrics document."""
+        if not self.folder.journal.exists() and self.folder.metrics.exists():
+            end = JournalEnd(int(saved["timestep"]), int(saved["num_points"]), int(saved.get("num_racer_points", 0)))
+            write_atomically(self.folder.journal, encode_journal(TrainingMetrics.load(self.folder.metrics), end))
+
+    def _make_card(self, snapshot: Snapshot) -> ModelCard:
+        return make_card(self._config, self._env, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
+
+    def _save_model(self, path: Path, snapshot: Snapshot) -> ModelCard:
+        card = self._make_card(snapshot)
+        try:
+            save_snapshot(path, snapshot, card.as_plain(), snapshot.step)
+        except ArchiveError as error:  # a state beyond the limits; the model itself is small
+            _log.info("%s Only the model is written.", error)
+            groups = snapshot.groups
+            write_model(path, ModelFile(path, card, dict(groups[POLICY_GROUP]), dict(groups.get(NORMALIZER_GROUP, {}))))
+        return card
+
+
+class SilentRunWriter(RunWriter):
+    """Writes nothing, for a process that takes part in a run whose files another process writes."""
+
+    is_silent = True
+    has_best = True
+
+    def check_sizes(self, snapshot: Snapshot, replay_bytes: int) -> None:
+        """Do nothing."""
+
+    def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
+        """Start the metrics in memory, or continue those of a checkpoint."""
+        self.collector = _new_collector(self._config, journal=None)
+        if checkpoint is not None:
+            self.collector.set_state(_saved_metrics(checkpoint))
+
+    def save_checkpoint(self, snapshot: Snapshot, step: int) -> None:
+        """Do nothing."""
+
+    def save_best(self, snapshot: Snapshot) -> None:
+        """Do nothing."""
+
+    def save_final(self, snapshot: Snapshot) -> ModelCard:
+        """Refuse: a silent run has no final model to evaluate."""
+        raise NotImplementedError
+
+    def save_results(self, results: ExperimentResults) -> None:
+        """Do nothing."""
+
+    def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
+        """Do nothing."""
+
+
+class EventOutput(EventWriter, KVWriter):
+    """An event file as an output of stable-baselines3's logger."""
+
+
+class _RacerSeries(KVWriter):
+    """Passes on to the metrics what is logged under `racer/*`."""
+
+    def __init__(self, collector: MetricsCollector) -> None:
+        self._collector = collector
+
+    def write(
+        self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...] | None], step: int = 0
+    ) -> None:
+        """Pass on the figures logged at a step."""
+        self._collector.note_racer(step, key_values)
+
+    def close(self) -> None:
+        """Do nothing: the writer of the run closes the metrics."""
+
+
+def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
+    return MetricsCollector(
+        config.experiment_id, config.algo, config.env, config.seed, config.recording_interval, journal
+    )
+
+
+def _is_evaluated(checkpoint: Checkpoint, step: int) -> bool:
+    """Whether a checkpoint knows of an evaluation at its step; the one at the end of a run may come after it."""
+    saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["checkpointing"]
+    return step in (saved["evaluated_at"], saved.get("laps_logged_at"))
+
+
+def _saved_metrics(checkpoint: Checkpoint) -> Mapping[str, Any]:
+    saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["metrics"]
+    return saved
