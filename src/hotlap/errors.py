@@ -67,6 +67,10 @@ class DivergedError(TrainingError):
     """A run met NaN or infinity: in a reward, an observation, a loss or the weights."""
 
 
+class EnvironmentDivergedError(DivergedError):
+    """A step of the environments that is not finite; the learner has not counted it yet."""
+
+
 class ProcessLostError(TrainingError):
     """One of the processes that train a run together has died."""
 

@@ -17,7 +17,7 @@ from hotlap.cli.output import discard, percent, seconds
 from hotlap.reports.formatting import clock, gap_percent
 
 if TYPE_CHECKING:
-    from hotlap.training.callbacks.progress import OnProgress, TrainingProgress
+    from hotlap.training.progress import OnProgress, TrainingProgress
 
 STDERR = 2  # file descriptor
 BAR_WIDTH = 16  # characters; the figures need the rest of a line

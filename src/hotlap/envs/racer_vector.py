@@ -1,10 +1,14 @@
 """`RacerVectorEnv`: N cars in one compiled call, with same-step autoreset."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
 
 from hotlap.envs.fleet import MAX_CARS, Fleet, make_engine
 from hotlap.envs.fleet_vector import FleetVectorEnv
 from hotlap.envs.racer import DEFAULT_TRACK
+from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ConfigError
@@ -38,3 +42,32 @@ class RacerVectorEnv(FleetVectorEnv):
         engine = CpuEngine(num_threads) if num_threads else make_engine(num_envs)
         self.fleet = Fleet(track_ids, RacerSettings.load(config), num_envs, engine, observation)
         super().__init__(self.fleet, observation)
+
+
+def make_fleet_env(
+    num_envs: int,
+    track_id: str | Sequence[str] = DEFAULT_TRACK,
+    config: SettingsSource = None,
+    *,
+    observation: ObservationName = DEFAULT_OBSERVATION,
+    action_repeat: int = 1,
+    num_threads: int | None = None,
+    bridge: Mapping[str, str] | None = None,
+) -> Any:
+    """Cars in this process, or behind a bridge; `fleet` of either steps them, with the same bits.
+
+    `bridge` has the arguments of a connection (`{"bridge_url": URL}`). A fleet in this process repeats actions by the
+    argument of its `step`, one behind a bridge by `action_repeat`.
+    """
+    if bridge is None:
+        return RacerVectorEnv(num_envs, track_id, config, num_threads=num_threads, observation=observation)
+    return gym.make_vec(  # by its id, without importing the bridge
+        REMOTE_RACER_ID,
+        num_envs=num_envs,
+        vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
+        track_id=track_id,
+        config=config,
+        observation=observation,
+        action_repeat=action_repeat,
+        **bridge,
+    )

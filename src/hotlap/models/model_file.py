@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gymnasium import Space
 from gymnasium.spaces import Box
@@ -43,6 +43,13 @@ NUM_PEDAL_AXES = 2  # of the action head `pedal_axis`: steering, and throttle ag
 CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 _ENVIRONMENT = re.compile(r"[\w:./-]{1,200}", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
+
+
+class PolicyArrays(NamedTuple):
+    """A policy as a learner gives it: its weights by stable-baselines3's names, and the normalizer's statistics."""
+
+    weights: Arrays
+    normalizer: Arrays
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import tomli_w
 
-from hotlap.config import POSITIVE, Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
+from hotlap.config import Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
 from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
 from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
 from hotlap.envs.racer import DEFAULT_TRACK
@@ -18,9 +18,16 @@ from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ConfigError
+from hotlap.hyperparameters import (
+    MAX_STEPS,
+    A2CSettings,
+    Hyperparameters,
+    NormalizeSettings,
+    PPOSettings,
+    SACSettings,
+)
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.runs.checkpoints import CheckpointConfig
-from hotlap.runs.hyperparameters import MAX_STEPS, A2CSettings, Hyperparameters, PPOSettings, SACSettings
 from hotlap.sim.engine import DeviceName
 from hotlap.tracks.registry import named_tracks
 
@@ -64,24 +71,6 @@ class RacerOptions:
     def settings(self) -> RacerSettings:
         """`config` as the environment's own settings."""
         return RacerSettings.load(self.config)
-
-
-@dataclass(frozen=True)
-class NormalizeSettings:
-    """Running normalization of observations and rewards during training."""
-
-    obs: bool = setting(False, "Normalize observations.")
-    reward: bool = setting(False, "Normalize rewards.")
-    clip_obs: float = setting(10.0, "Clip normalized observations to this size.", POSITIVE)
-    clip_reward: float = setting(10.0, "Clip normalized rewards to this size.", POSITIVE)
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is normalized."""
-        return self.obs or self.reward
 
 
 @dataclass(frozen=True)

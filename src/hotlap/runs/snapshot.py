@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.errors import DivergedError
+from hotlap.errors import DivergedError, StateError
+from hotlap.models.model_file import NORMALIZER_GROUP, POLICY_GROUP
+from hotlap.runs.state_tree import Tree, join_tree, split_tree
 
 REPLAY_GROUP = "replay_buffer"
+# Raised when states of one version cannot be restored by another.
+STATE_FORMAT = 2
 # The groups that a NaN reaches from a bad update.
 _LEARNED_GROUPS = ("policy", "optimizers", "normalizer", "learner")
+# A model file has these too, without anything beside the arrays.
+_MODEL_GROUPS = (POLICY_GROUP, NORMALIZER_GROUP)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,29 @@ class Snapshot:
 
     plain: Mapping[str, Any]
     groups: Mapping[str, Mapping[str, NDArray[Any]]]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Tree]) -> "Snapshot":
+        """From the parts of a run's state by name; arrays are copied."""
+        plain: dict[str, Any] = {"format": STATE_FORMAT}
+        groups: dict[str, Mapping[str, NDArray[Any]]] = {}
+        for name, tree in parts.items():
+            rest, arrays = split_tree(tree)
+            if arrays:
+                groups[name] = arrays
+            if name not in _MODEL_GROUPS:
+                plain[name] = rest
+        return cls(plain, groups)
+
+    def parts(self) -> dict[str, Tree]:
+        """What `of` was made from; StateError for a state of another version."""
+        if self.plain.get("format") != STATE_FORMAT:
+            raise StateError(
+                "it was written by another version of hotlap. Its model can be evaluated; train on from it with "
+                "`hotlap train --start-model`, or resume it with the version that wrote it."
+            )
+        found = {name: join_tree(rest, self.groups.get(name, {})) for name, rest in self.plain.items()}
+        return found | {name: dict(self.groups.get(name, {})) for name in _MODEL_GROUPS}
 
     @property
     def step(self) -> int:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from google.protobuf.message import DecodeError
 from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
@@ -50,15 +49,11 @@ class EventWriter:
         self._records = RecordWriter(_JournalFile(self._journal))
         self._add(Event(wall_time=began_s, file_version=FILE_VERSION))
 
-    def write(
-        self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...] | None], step: int = 0
-    ) -> None:
-        """Add the numbers logged at a step; values that are not numbers are skipped."""
+    def write(self, figures: Mapping[str, float], step: int) -> None:
+        """Add the figures of a step."""
         summary = Summary()
-        for name, value in sorted(key_values.items()):
-            is_number = isinstance(value, int | float | np.number)
-            if is_number and "tensorboard" not in (key_excluded.get(name) or ()):
-                summary.value.add(tag=name, simple_value=float(value))
+        for name, value in sorted(figures.items()):
+            summary.value.add(tag=name, simple_value=float(value))
         self._add(Event(wall_time=time.time(), step=step, summary=summary))
 
     def flush(self, *, to_disk: bool = False) -> None:

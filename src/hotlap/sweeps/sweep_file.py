@@ -11,7 +11,7 @@ from hotlap.config import Range, build, check_ranges, merge_tables, read_mapping
 from hotlap.envs.gym_registry import check_env_args, check_env_id
 from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError, HotlapError
-from hotlap.runs.hyperparameters import MAX_STEPS
+from hotlap.hyperparameters import MAX_STEPS
 from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig
 from hotlap.sweeps.objectives import Direction, Objective

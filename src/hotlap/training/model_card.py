@@ -4,7 +4,7 @@ import platform
 from dataclasses import replace
 from typing import Any
 
-from stable_baselines3.common.vec_env import VecEnv
+from gymnasium import Space
 
 from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.models.model_file import ModelCard
@@ -16,12 +16,14 @@ from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
 
 
-def make_card(config: RunConfig, env: VecEnv, step: int, weights_digest: str) -> ModelCard:
-    """The card of a run's model at a step; `env` is the environment as the algorithm sees it.
+def make_card(
+    config: RunConfig, spaces: tuple[Space[Any], Space[Any]], step: int = 0, weights_digest: str = ""
+) -> ModelCard:
+    """The card of a run's model at a step; `spaces` are those of observations and actions as the policy sees them.
 
     A model trained behind the bridge gets the card of one trained in this process: the cars are the same.
     """
-    local = in_process(config)
+    local, (observations, actions) = in_process(config), spaces
     racer: dict[str, Any] = {}
     if local.is_racer:
         racer = {
@@ -41,9 +43,9 @@ def make_card(config: RunConfig, env: VecEnv, step: int, weights_digest: str) ->
         step=step,
         config_digest=config.digest(),
         weights_digest=weights_digest,
-        policy=replace(config.policy, kind=policy_kind(config.policy, env.observation_space)),
-        observation_space=space_data(env.observation_space),
-        action_space=space_data(env.action_space),
+        policy=replace(config.policy, kind=policy_kind(config.policy, observations)),
+        observation_space=space_data(observations),
+        action_space=space_data(actions),
         env_args=dict(local.env_args),
         clip_obs=config.normalize.clip_obs if config.normalize.obs else None,
         trained_on=f"{platform.system()} {platform.machine()}, {config.device}",

@@ -1,26 +1,28 @@
 """Evaluates a run's policies over deterministic episodes, the same ones every time."""
 
-from collections.abc import Collection
+import random
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.envs.gym_registry import check_env_args, check_env_id, make_env
 from hotlap.errors import ConfigError, ModelError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.evaluation.returns import Returns, evaluate_returns
-from hotlap.models.model_file import ModelCard, read_model
+from hotlap.models.actor import pack_model
+from hotlap.models.model_file import ModelCard, ModelFile, PolicyArrays, read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.tracks.registry import load_track
-from hotlap.training.algorithms.step_budget import Learner
-from hotlap.training.state.learner_state import normalizer_arrays, preserve_rng
-from hotlap.training.vec_envs.factory import make_cars
+from hotlap.training.sb3.vec_envs.factory import make_cars
 
 # Both are far from the seeds of training. The final figures are over starts not used for selection, since those would
 # flatter the model that was selected.
@@ -51,42 +53,38 @@ class PolicyEvaluator:
         reference = find_reference(load_track(racer.track)) if has_one_track else None
         self.optimal_lap_s = reference.lap_time_s if reference else None
 
-    def score_learner(self, learner: Learner) -> PolicyScore:
-        """Evaluate the policy of a learner in training, without changing what the learner draws next."""
-        with preserve_rng(learner):
-            return self.score(self.live_policy(learner), self._config.evaluation.episodes)
-
-    def lap_figures(self, learner: Learner) -> dict[str, float]:
-        """The figures of a smaller evaluation under the keys `racer/*`, without changing what the learner draws."""
-        with preserve_rng(learner):
-            laps = self.evaluate_laps(self.live_policy(learner), self._config.evaluation.curve_episodes)
-        return racer_figures(laps)
-
-    def live_policy(self, learner: Learner) -> LearnedPolicy:
-        """The policy of a learner in training, with its normalizer's current statistics."""
-        learner.store_state()
-        normalizer = learner.get_vec_normalize_env()
-        if self._card.clip_obs is None or normalizer is None:
-            return LearnedPolicy(learner.policy)
-        return LearnedPolicy(learner.policy, self._card.clip_obs, normalizer_arrays(normalizer))
-
-    def score(self, policy: LearnedPolicy, episodes: int) -> PolicyScore:
+    def score(self, policy: PolicyArrays) -> PolicyScore:
         """Evaluate a policy: laps from random starts for the racer, returns in other environments."""
+        episodes = self._config.evaluation.episodes
         if self._config.is_racer:
             return score_laps(self.evaluate_laps(policy, episodes))
-        returns = self.evaluate_returns(policy, episodes)
+        with _preserved_generators():  # those that stable-baselines3 draws from
+            returns = self.evaluate_returns(self.learned_policy(policy), episodes)
         figures = {"eval/mean_reward": returns.mean, "eval/mean_ep_length": returns.length_mean}
         return PolicyScore((returns.mean,), figures)
 
-    def evaluate_laps(self, policy: LearnedPolicy, episodes: int) -> Evaluation:
+    def lap_figures(self, policy: PolicyArrays) -> dict[str, float]:
+        """The figures of a smaller evaluation under the keys `racer/*`."""
+        return racer_figures(self.evaluate_laps(policy, self._config.evaluation.curve_episodes))
+
+    def learned_policy(self, policy: PolicyArrays) -> LearnedPolicy:
+        """The policy of a learner in training as one that acts on raw observations."""
+        return LearnedPolicy.from_file(self._model(policy))
+
+    def evaluate_laps(self, policy: PolicyArrays, episodes: int) -> Evaluation:
         """Laps on the run's own tracks from random starts."""
-        return self._race(LearnedDriver(policy, self._card, self._config.experiment_id), episodes, SELECTION_SEED)
+        driver = PackedDriver(pack_model(self._model(policy)), self._card.action_repeat, self._config.experiment_id)
+        return self._race(driver, episodes, SELECTION_SEED)
+
+    def _model(self, policy: PolicyArrays) -> ModelFile:
+        return ModelFile(Path(self._config.experiment_id), self._card, policy.weights, policy.normalizer)
 
     def evaluate_file(self, path: Path, episodes: int) -> Evaluation:
         """Laps of a model file, from starts not used for selection."""
-        return self._race(LearnedDriver.from_file(read_model(path)), episodes, FINAL_SEED)
+        model = read_model(path)
+        return self._race(PackedDriver(pack_model(model), model.card.action_repeat, path.stem), episodes, FINAL_SEED)
 
-    def _race(self, driver: LearnedDriver, episodes: int, seed: int) -> Evaluation:
+    def _race(self, driver: PackedDriver, episodes: int, seed: int) -> Evaluation:
         racer = self._config.racer
         tracks = racer.track_ids if racer.tracks else racer.track
         found = evaluate(driver, tracks, episodes=episodes, start="random", seed=seed)
@@ -105,6 +103,18 @@ class PolicyEvaluator:
             seed=seed,
             max_steps=MAX_EPISODE_STEPS,
         )
+
+
+@contextmanager
+def _preserved_generators() -> Iterator[None]:
+    """Restore the process's random generators at the end, whatever was drawn from them in between."""
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        torch.set_rng_state(states[2])
 
 
 def score_laps(laps: Evaluation) -> PolicyScore:

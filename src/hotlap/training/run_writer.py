@@ -7,8 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.logger import KVWriter
-from stable_baselines3.common.vec_env import VecEnv
+from gymnasium import Space
 
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import ArchiveError
@@ -29,6 +28,9 @@ from hotlap.training.checkpoint import (
 from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
 from hotlap.training.model_card import make_card
 from hotlap.training.results import ExperimentResults
+from hotlap.training.run_log import LogOutput
+
+Spaces = tuple[Space[Any], Space[Any]]  # of observations and actions
 
 _log = logging.getLogger(__name__)
 
@@ -44,14 +46,14 @@ class RunWriter:
         self._config = config
         self._checkpoints = CheckpointManager(folder.path, config.checkpoint)
         self._open_files = ExitStack()
-        self.log_outputs: list[KVWriter] = []  # for stable-baselines3's logger
+        self.log_outputs: list[LogOutput] = []
 
-    def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
-        """Start the metrics and the log, or continue those of a checkpoint; `env` is what the learner sees.
+    def open(self, spaces: Spaces, checkpoint: Checkpoint | None) -> None:
+        """Start the metrics and the log, or continue those of a checkpoint; `spaces` are those that the policy sees.
 
         Removes what a killed process logged after the checkpoint, and its unfinished files.
         """
-        self._env = env
+        self._spaces = spaces
         self.folder.refuse_links()
         self.collector = self._open_collector(checkpoint)
         self._open_files.callback(self.collector.close)
@@ -63,7 +65,7 @@ class RunWriter:
         for pattern in (".*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
             for draft in self.folder.path.glob(pattern):
                 draft.unlink(missing_ok=True)
-        self._events = EventOutput(self.folder.tensorboard)
+        self._events = EventWriter(self.folder.tensorboard)
         self._open_files.callback(self._events.close)
         self.log_outputs += [self._events, _RacerSeries(self.collector)]
 
@@ -132,7 +134,7 @@ class RunWriter:
     def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Log the figures of an evaluation at once: the logger's next dump has a later step."""
         for output in self.log_outputs:
-            output.write(dict(figures), dict.fromkeys(figures, ()), step)
+            output.write(figures, step)
 
     def close(self) -> None:
         """Write what is left in memory and close the files."""
@@ -152,7 +154,7 @@ class RunWriter:
             write_atomically(self.folder.journal, encode_journal(TrainingMetrics.load(self.folder.metrics), end))
 
     def _make_card(self, snapshot: Snapshot) -> ModelCard:
-        return make_card(self._config, self._env, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
+        return make_card(self._config, self._spaces, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
 
     def _save_model(self, path: Path, snapshot: Snapshot) -> ModelCard:
         card = self._make_card(snapshot)
@@ -174,7 +176,7 @@ class SilentRunWriter(RunWriter):
     def check_sizes(self, snapshot: Snapshot, replay_bytes: int) -> None:
         """Do nothing."""
 
-    def open(self, env: VecEnv, checkpoint: Checkpoint | None) -> None:
+    def open(self, spaces: Spaces, checkpoint: Checkpoint | None) -> None:
         """Start the metrics in memory, or continue those of a checkpoint."""
         self.collector = _new_collector(self._config, journal=None)
         if checkpoint is not None:
@@ -197,24 +199,15 @@ class SilentRunWriter(RunWriter):
         """Do nothing."""
 
 
-class EventOutput(EventWriter, KVWriter):
-    """An event file as an output of stable-baselines3's logger."""
-
-
-class _RacerSeries(KVWriter):
+class _RacerSeries:
     """Passes on to the metrics what is logged under `racer/*`."""
 
     def __init__(self, collector: MetricsCollector) -> None:
         self._collector = collector
 
-    def write(
-        self, key_values: dict[str, Any], key_excluded: Mapping[str, tuple[str, ...] | None], step: int = 0
-    ) -> None:
+    def write(self, figures: Mapping[str, float], step: int) -> None:
         """Pass on the figures logged at a step."""
-        self._collector.note_racer(step, key_values)
-
-    def close(self) -> None:
-        """Do nothing: the writer of the run closes the metrics."""
+        self._collector.note_racer(step, figures)
 
 
 def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:

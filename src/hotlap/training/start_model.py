@@ -6,12 +6,11 @@ from typing import Any
 from hotlap.drivers.driver import BUILT_IN, find_driver_file
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
-from hotlap.errors import ConfigError, StateError
+from hotlap.errors import ConfigError, StateError, one_line
 from hotlap.models.archive import tensors_digest
-from hotlap.models.model_file import ModelCard, read_model
+from hotlap.models.model_file import ModelCard, PolicyArrays, read_model
 from hotlap.runs.run_config import RunConfig, in_process
-from hotlap.training.algorithms.step_budget import Learner
-from hotlap.training.state.learner_state import load_weights
+from hotlap.training.learners import Learner
 
 _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")
 _REMEDY = "`hotlap train --start-model` takes the settings that fit from the model."
@@ -64,9 +63,9 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
             f"({digest[:12]}…, not {config.start_weights[:12]}…). Give the right file."
         )
     try:
-        load_weights(learner, model.weights, model.normalizer)
-    except StateError as error:
-        raise ConfigError(f"start_model {config.start_model}: does not fit this run ({error}). {_REMEDY}") from None
+        learner.load_policy(PolicyArrays(model.weights, model.normalizer))
+    except (StateError, KeyError, RuntimeError) as error:
+        raise ConfigError(f"start_model {config.start_model}: does not fit this run ({one_line(error)}). {_REMEDY}") from None
 
 
 def _refuse_other_settings(config: RunConfig, card: ModelCard) -> None:

@@ -1,41 +1,40 @@
-"""Trains one run from one configuration: builds its parts, lets the learner learn, evaluates the outcome."""
+"""Trains one run from one configuration: collect, update, log, evaluate, save, until the step budget is used up."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from stable_baselines3.common.callbacks import BaseCallback, CallbackList
-from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.utils import set_random_seed
 
-from hotlap.errors import BridgeError, DivergedError, ProcessLostError, TrainingError
+from hotlap.errors import BridgeError, DivergedError, EnvironmentDivergedError, ProcessLostError, TrainingError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.evaluation.returns import Returns
 from hotlap.learning.distributed.processes import ALONE, Processes
+from hotlap.learning.events import StepEvents
 from hotlap.models.model_file import read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.runs.run_config import RunConfig
 from hotlap.runs.run_folder import RunFolder
 from hotlap.runs.run_lock import RunLock
 from hotlap.sim.batch_cpu import warm_up
-from hotlap.training.algorithms.registry import LEARNERS, build_learner
-from hotlap.training.callbacks.checkpointing import CheckpointingCallback
-from hotlap.training.callbacks.progress import OnProgress, ProgressCallback
-from hotlap.training.callbacks.racer_metrics import RacerMetricsCallback
-from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import Checkpoint, CheckpointManager
+from hotlap.training.checkpointing import Checkpointing
 from hotlap.training.device import find_cuda_problem
 from hotlap.training.lap_source import has_time_for_laps
+from hotlap.training.learners import Learner, build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
+from hotlap.training.progress import OnProgress, ProgressReporter
 from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
+from hotlap.training.run_log import RunLog
+from hotlap.training.run_state import RunState
 from hotlap.training.run_writer import RunWriter, SilentRunWriter
 from hotlap.training.start_model import load_start_model
-from hotlap.training.state.run_state import RunState
-from hotlap.training.vec_envs.factory import TrainingEnvs
-from hotlap.training.vec_envs.finite_check import EnvironmentDivergedError
+
+# An off-policy algorithm's rollouts last a few steps: it logs when this many episodes have ended.
+EPISODES_PER_LOG = 4
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,22 @@ class Outcome:
     is_stopped: bool = False
 
 
+class Observer:
+    """Follows a run; a subclass overrides what it needs. Whatever it changes is its own affair."""
+
+    def on_rollout_start(self, learner: Learner) -> None:
+        """Called before each rollout, when evaluations and checkpoints that were due are done."""
+
+    def on_step(self, events: StepEvents) -> bool:
+        """Called after each step of all environments; False ends the run without results."""
+        return True
+
+
 class Trainer:
     """Trains one run. `stop()` may be called from a signal handler: the run saves and ends.
 
-    `callbacks` are called after the run's own. `writer` writes the run's files; it is a `RunWriter` unless given.
-    Where several `processes` train the run, the leader alone writes, evaluates and reports progress.
+    `writer` writes the run's files; it is a `RunWriter` unless given. Where several `processes` train the run, the
+    leader alone writes, evaluates and reports progress.
     """
 
     def __init__(
@@ -65,7 +75,7 @@ class Trainer:
         config: RunConfig,
         folder: RunFolder,
         on_progress: OnProgress | None = None,
-        callbacks: Sequence[BaseCallback] = (),
+        observer: Observer | None = None,
         writer: RunWriter | None = None,
         processes: Processes = ALONE,
     ) -> None:
@@ -74,12 +84,12 @@ class Trainer:
         self.checkpoints = CheckpointManager(folder.path, config.checkpoint)
         self.lock = RunLock(folder.path)  # held while training; a caller that prepares the folder acquires it before
         self.on_progress = on_progress
-        self.callbacks = tuple(callbacks)
+        self.observer = observer or Observer()
         self.processes = processes
         own_writer = RunWriter if processes.is_leader else SilentRunWriter
         self.writer = writer if writer is not None else own_writer(config, folder)
         self.optimal_lap_s: float | None = None  # known once training has started
-        self._checkpointing: CheckpointingCallback | None = None
+        self._checkpointing: Checkpointing | None = None
         self._is_stop_requested = False
 
     def stop(self) -> None:
@@ -95,18 +105,10 @@ class Trainer:
         built raises before. With several processes it waits for all of them, and only the leader calls it. The run's
         folder is locked until this returns.
         """
-        problem = find_cuda_problem() if self.config.device == "cuda" else None
-        if problem:
-            raise TrainingError(f"--device cuda: {problem}")
-        # Before anything is drawn: a run is a function of its configuration.
-        set_random_seed(self.config.seed, using_cuda=self.config.device == "cuda")
-        self._prepare_processes()
-        envs = TrainingEnvs(self.config, self.processes)
+        self._prepare()
+        learner = build_learner(self.config, self.processes)
         try:
-            if self.config.is_racer:
-                warm_up()  # numba sets the number of torch's threads too when it starts its own, so this comes first
-            torch.set_num_threads(self.config.torch_threads)
-            session = _Session(self, envs, checkpoint)
+            session = _Session(self, learner, checkpoint)
             self._checkpointing = session.checkpointing
             self.optimal_lap_s = session.evaluator.optimal_lap_s
             session.checkpointing.is_stop_requested = self._is_stop_requested
@@ -118,73 +120,80 @@ class Trainer:
             return session.run()
         finally:
             self._checkpointing = None
-            envs.close()
+            learner.close()
             self.lock.release()
 
-    def _prepare_processes(self) -> None:
-        if not self.processes.is_alone and (not self.config.is_racer or self.config.is_remote):
+    def _prepare(self) -> None:
+        """Refuse what cannot run here, and set the threads."""
+        config = self.config
+        problem = find_cuda_problem() if config.device == "cuda" else None
+        if problem:
+            raise TrainingError(f"--device cuda: {problem}")
+        if not self.processes.is_alone and (not config.is_racer or config.is_remote):
             raise TrainingError(
-                f"{self.config.env}: several processes train only our cars in this process. Start it without torchrun."
+                f"{config.env}: several processes train only our cars in this process. Start it without torchrun."
             )
-        if self.config.device == "cuda":
+        if config.device == "cuda":
             self.processes.use_gpu()
+        if config.is_racer:
+            warm_up()  # numba sets the number of torch's threads too when it starts its own, so this comes first
+        torch.set_num_threads(config.torch_threads)
 
 
 class _Session:
     """One process's part of a run, from its start or from a checkpoint. Making one writes nothing."""
 
-    def __init__(self, trainer: Trainer, envs: TrainingEnvs, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, trainer: Trainer, learner: Learner, checkpoint: Checkpoint | None) -> None:
         self._trainer, self._config, self._writer = trainer, trainer.config, trainer.writer
-        self._envs, self._checkpoint = envs, checkpoint
-        config = self._config
-        self._is_racer = config.is_racer
-        self._learner = build_learner(config, envs.env, trainer.processes)
-        self._learner.set_logger(Logger(None, []))
-        self.evaluator = PolicyEvaluator(config, make_card(config, envs.env, 0, ""))
-        has_laps = not self._is_racer or has_time_for_laps(config.racer)
-        self._racer_metrics = RacerMetricsCallback(
+        self._learner, self._checkpoint = learner, checkpoint
+        config, processes = self._config, trainer.processes
+        self._spaces = policy_spaces(config, learner)
+        self.evaluator = PolicyEvaluator(config, make_card(config, self._spaces))
+        self._log = RunLog(
+            config.num_envs,
             optimal_lap_s=self.evaluator.optimal_lap_s,
             first_lap_is_flying=config.racer.settings().episode.start != "line",
         )
-        self._state = RunState(config, self._learner, envs, self._racer_metrics, self._writer)
+        self._state = RunState(config, learner, self._log, self._writer)
         # Where several processes train, each takes part in what the leader's evaluations decide.
-        is_evaluated = not (self._writer.is_silent and trainer.processes.is_alone)
-        self.checkpointing = CheckpointingCallback(
+        is_evaluated = not (self._writer.is_silent and processes.is_alone)
+        self.checkpointing = Checkpointing(
+            learner,
             self._state,
             self._writer,
             self.evaluator,
             checkpoint_interval=config.checkpoint.interval,
             evaluation_interval=config.evaluation.interval if is_evaluated else 0,
             curve_interval=config.evaluation.curve_interval if is_evaluated else 0,
-            logs_laps=not has_laps,
+            logs_laps=config.is_racer and not has_time_for_laps(config.racer),
         )
         if checkpoint is not None:
             self._state.restore(checkpoint, self.checkpointing)
         else:
-            load_start_model(config, self._learner)
-        self._racer_metrics.logs_laps = not self.checkpointing.logs_laps
+            load_start_model(config, learner)
+        self._log.logs_laps = not self.checkpointing.logs_laps
+        self._progress: ProgressReporter | None = None
+        if trainer.on_progress is not None:
+            self._progress = ProgressReporter(
+                trainer.on_progress,
+                config.steps,
+                lambda: self._log.mean_return,
+                lambda: self._writer.collector.latest_racer,
+            )
+
+    # --- the loop ---
 
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""
+        learner, checkpointing = self._learner, self.checkpointing
         self._trainer.processes.explain_loss = self._lost
         try:
-            return self._run()
-        except BridgeError as error:
-            raise self._bridge_lost(str(error)) from None
-
-    def _run(self) -> Outcome:
-        learner = self._learner
-        try:
-            self._writer.open(self._envs.env, self._checkpoint)
-            learner.logger.output_formats.extend(self._writer.log_outputs)
-            learner.learn(
-                self._config.steps - learner.num_timesteps,
-                callback=self._callbacks(),
-                log_interval=LEARNERS[self._config.algo].log_interval,
-                reset_num_timesteps=self._checkpoint is None,
-            )
+            self._writer.open(self._spaces, self._checkpoint)
+            is_complete = self._learn()
         except ProcessLostError as error:
             raise self._lost(str(error)) from None
+        except BridgeError as error:
+            raise self._bridge_lost(str(error)) from None
         except DivergedError as error:
             # The learner counts a step once it has its results.
             uncounted = learner.total_envs if isinstance(error, EnvironmentDivergedError) else 0
@@ -194,71 +203,55 @@ class _Session:
             self._refuse_not_finite_weights()
             raise
         finally:
-            learner.release_graphs()
             self._writer.close()
-        checkpointing = self.checkpointing
-        if checkpointing.is_stopped:
-            return Outcome(learner.num_timesteps, None, checkpointing.is_saved, checkpointing.num_unsaved, True)
+        if not is_complete:
+            return Outcome(
+                learner.num_timesteps,
+                None,
+                checkpointing.is_saved,
+                checkpointing.num_unsaved,
+                is_stopped=checkpointing.is_stopped,
+            )
         results = None if self._writer.is_silent and self._trainer.processes.is_alone else self._finish()
         return Outcome(learner.num_timesteps, results, num_unsaved=checkpointing.num_unsaved)
 
-    def _refuse_not_finite_weights(self) -> None:
-        for name, weights in self._learner.policy.state_dict().items():
-            if not bool(torch.isfinite(weights).all()):
-                raise self._diverged(f"policy {name!r} holds NaN or infinity") from None
+    def _learn(self) -> bool:
+        """Collect, update, log, evaluate and save, to the end of the step budget; False if it was stopped before."""
+        learner, checkpointing, collector = self._learner, self.checkpointing, self._writer.collector
+        checkpointing.begin_training()
+        self._log.begin(learner.num_timesteps)
+        if self._progress is not None:
+            self._progress.begin(learner.num_timesteps)
+        while learner.num_timesteps < self._config.steps:
+            checkpointing.begin_rollout()  # evaluates and saves where that is due
+            self._trainer.observer.on_rollout_start(learner)
+            if not learner.collect(self._note_step):
+                return False
+            loss = self._log.add_update(learner.update())
+            if loss is not None:
+                collector.note_loss(loss)
+            if not learner.replay_bytes or self._log.num_new_episodes >= EPISODES_PER_LOG:
+                self._log.dump(learner.num_timesteps, self._writer.log_outputs)
+        checkpointing.end_training()
+        collector.flush()
+        if self._progress is not None:
+            self._progress.end(learner.num_timesteps)
+        return True
 
-    def _lost(self, cause: str) -> ProcessLostError:
-        """The error with the checkpoint to resume from; the leader first saves the state before this rollout."""
-        path, processes = self._trainer.folder.path, self._trainer.processes
-        if processes.is_leader:
-            self.checkpointing.save_boundary()
-        names = self._trainer.checkpoints.names()
-        remedy = (
-            f"{names[-1]} is intact: {processes.resume_command} {path}"
-            if names
-            else "There is no checkpoint yet: start again"
-        )
-        return ProcessLostError(
-            f"{path}: {cause}, so training stopped at step {self._learner.num_timesteps}. {remedy}."
-        )
-
-    def _bridge_lost(self, cause: str) -> TrainingError:
-        """The error with the checkpoint to resume from, which holds the state before this rollout."""
-        path = self._trainer.folder.path
-        self.checkpointing.save_boundary()
-        names = self._trainer.checkpoints.names()
-        remedy = (
-            f"{names[-1]} is intact: {self._trainer.processes.resume_command} {path} --bridge-url URL"
-            if names
-            else "There is no checkpoint yet: start again"
-        )
-        step = self._learner.num_timesteps
-        return TrainingError(f"{path}: {cause.rstrip('.')}, so training stopped at step {step}. {remedy}.")
-
-    def _diverged(self, cause: str, uncounted: int = 0) -> DivergedError:
-        """The error with the step and the checkpoint to resume from."""
-        names = self._trainer.checkpoints.names()
-        path = self._trainer.folder.path
-        remedy = (
-            f"{names[-1]} is intact: mend the cause, then: {self._trainer.processes.resume_command} {path}"
-            if names
-            else "There is no checkpoint yet: mend the cause and start again"
-        )
-        step = self._learner.num_timesteps + uncounted
-        return DivergedError(f"{path}: {cause} at step {step}, so training stopped. {remedy}.")
-
-    def _callbacks(self) -> CallbackList:
-        found: list[BaseCallback] = [self._racer_metrics] if self._is_racer else []
-        found += [MetricsCallback(self._writer.collector), self.checkpointing]
-        if self._trainer.on_progress is not None:
-            found.append(
-                ProgressCallback(
-                    self._trainer.on_progress, self._config.steps, lambda: self._writer.collector.latest_racer
-                )
-            )
-        return CallbackList([*found, *self._trainer.callbacks])
+    def _note_step(self, events: StepEvents) -> bool:
+        """Tell everybody about a step of the rollout; False ends it."""
+        collector = self._writer.collector
+        self._log.add_step(events)
+        for episode_return, length in events.episodes():
+            collector.note_episode(episode_return, length)
+        collector.note_step(events.num_timesteps)
+        goes_on = self.checkpointing.note_step()
+        if self._progress is not None:
+            self._progress.note(events.num_timesteps)
+        return self._trainer.observer.on_step(events) and goes_on
 
     def _finish(self) -> ExperimentResults | None:
+        """Save and evaluate the final model, and write the results."""
         trained_s = self._state.trained_s
         final = self._state.capture(self.checkpointing, with_replay=False)
         try:
@@ -270,8 +263,9 @@ class _Session:
         card = self._writer.save_final(final)
         folder, evaluator, episodes = self._trainer.folder, self.evaluator, self._config.evaluation.final_episodes
         # Over episodes not used for selection, which would flatter the model that was selected.
-        returns = evaluator.evaluate_returns(evaluator.live_policy(self._learner), episodes, FINAL_SEED)
-        laps = evaluator.evaluate_file(folder.chosen, episodes) if self._is_racer else None
+        policy = evaluator.learned_policy(self._learner.policy())
+        returns = evaluator.evaluate_returns(policy, episodes, FINAL_SEED)
+        laps = evaluator.evaluate_file(folder.chosen, episodes) if self._config.is_racer else None
         best = self._evaluate_best(laps) if folder.best.exists() else None
         totals = RunTotals(self._state.started_s, time.time(), trained_s, self._writer.collector.num_episodes)
         results = make_results(folder, self._config, card, totals, FinalFigures(returns, laps, best))
@@ -286,3 +280,43 @@ class _Session:
             policy = LearnedPolicy.from_file(model, *model.card.spaces)
             found = self.evaluator.evaluate_returns(policy, self._config.evaluation.final_episodes, FINAL_SEED)
         return best_model(model, self._config, found)
+
+    # --- errors, with the checkpoint to resume from ---
+
+    def _refuse_not_finite_weights(self) -> None:
+        for name, weights in self._learner.policy().weights.items():
+            if not np.isfinite(weights).all():
+                raise self._diverged(f"policy {name!r} holds NaN or infinity") from None
+
+    def _lost(self, cause: str) -> ProcessLostError:
+        """Another process is gone; the leader first saves the state before this rollout."""
+        if self._trainer.processes.is_leader:
+            self.checkpointing.save_boundary()
+        remedy = self._remedy("is intact:", "start again")
+        return ProcessLostError(self._message(f"{cause}, so training stopped at step {self._step}. {remedy}."))
+
+    def _bridge_lost(self, cause: str) -> TrainingError:
+        """The bridge is gone; the state before this rollout is saved."""
+        self.checkpointing.save_boundary()
+        remedy = self._remedy("is intact:", "start again", " --bridge-url URL")
+        return TrainingError(
+            self._message(f"{cause.rstrip('.')}, so training stopped at step {self._step}. {remedy}.")
+        )
+
+    def _diverged(self, cause: str, uncounted: int = 0) -> DivergedError:
+        remedy = self._remedy("is intact: mend the cause, then:", "mend the cause and start again")
+        return DivergedError(self._message(f"{cause} at step {self._step + uncounted}, so training stopped. {remedy}."))
+
+    @property
+    def _step(self) -> int:
+        return self._learner.num_timesteps
+
+    def _message(self, text: str) -> str:
+        return f"{self._trainer.folder.path}: {text}"
+
+    def _remedy(self, what: str, otherwise: str, options: str = "") -> str:
+        names = self._trainer.checkpoints.names()
+        if not names:
+            return f"There is no checkpoint yet: {otherwise}"
+        command = f"{self._trainer.processes.resume_command} {self._trainer.folder.path}{options}"
+        return f"{names[-1]} {what} {command}"

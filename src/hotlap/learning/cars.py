@@ -1,0 +1,211 @@
+"""The cars that a learner drives, as tensors on one device: no copies, and no Python object per car."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hotlap.envs.fleet import Fleet
+from hotlap.envs.fleet_vector import AnyFleet
+from hotlap.envs.spaces import NUM_ACTIONS
+from hotlap.errors import StateError
+from hotlap.sim.world import OBS_PROGRESS
+
+WORLD = "world."  # prefix of the fleet's columns in a saved state
+_EPISODE_COLUMNS = ("stack", "returns", "lengths")
+
+
+class Cars:
+    """Steps a fleet on a device; the results are tensors with one row per car.
+
+    An observation is the last `stack` observations, oldest first, followed by `lap_fourier` sines and cosines of the
+    lap progress. A step writes into the same tensors each time, so it can be captured in a CUDA graph. States have the
+    same bits on every device.
+    """
+
+    def __init__(
+        self,
+        fleet: AnyFleet,
+        device: torch.device,
+        *,
+        action_repeat: int = 1,
+        stack: int = 1,
+        lap_fourier: int = 0,
+        on_close: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`on_close` closes what the fleet belongs to."""
+        self.fleet, self.action_repeat, self.close = fleet, action_repeat, on_close
+        self._is_cuda = device.type == "cuda"
+        self._engine: Any = _GpuEngine(fleet, action_repeat) if self._is_cuda else _HostEngine(fleet, action_repeat)
+        num_cars, num_single = self._engine.obs.shape
+        num_obs = stack * num_single + 2 * lap_fourier
+        self.actions: Tensor = self._engine.actions  # (N, 3), read by `step`
+        self.rewards: Tensor = self._engine.rewards
+        self.obs = torch.zeros(num_cars, num_obs, device=device)  # not normalized
+        self.final_obs = torch.zeros(num_cars, num_obs, device=device)  # valid where an episode ended
+        self.ended = torch.zeros(num_cars, dtype=torch.bool, device=device)
+        self.cut_off = torch.zeros(num_cars, dtype=torch.bool, device=device)  # ended by the time limit
+        # Of the episode that ended; of the running one elsewhere. The return is float64, as `Monitor` sums it.
+        self.episode_returns = torch.zeros(num_cars, dtype=torch.float64, device=device)
+        self.episode_lengths = torch.zeros(num_cars, dtype=torch.int64, device=device)
+        self.infos = torch.zeros_like(self._engine.infos)  # (N, …) the bits of INFO_DTYPE as int32
+        self._frequencies_rad = 2.0 * torch.pi * torch.arange(1, lap_fourier + 1, device=device)
+        # Of the running episodes: the last observations, (N, stack, …), zeros before the start; return and length.
+        self._history = torch.zeros(num_cars, stack, num_single, device=device)
+        self._returns = torch.zeros(num_cars, dtype=torch.float64, device=device)
+        self._lengths = torch.zeros(num_cars, dtype=torch.int64, device=device)
+
+    def __len__(self) -> int:
+        return len(self.obs)
+
+    def reset(self, seed: int) -> None:
+        """Begin an episode for every car; car i gets the seed `seed` + i."""
+        first = np.uint64(seed)
+        self.fleet.seed(first + np.arange(len(self), dtype=np.uint64))
+        self.fleet.reset()
+        self._engine.load()
+        for running in (self._history, self._returns, self._lengths):
+            running.zero_()
+        self._history[:, -1] = torch.from_numpy(self.fleet.batch.obs)
+        self._write_features(self._history, self.obs)
+
+    def step(self) -> None:
+        """One decision of every car with `actions`; where an episode ends, the next one begins."""
+        engine = self._engine
+        engine.step()
+        torch.logical_or(engine.terminated, engine.truncated, out=self.ended)
+        torch.gt(engine.truncated, engine.terminated, out=self.cut_off)
+        self._count()
+        if self._history.shape[1] > 1:
+            self._history[:, :-1] = self._history[:, 1:].clone()
+        if self._is_cuda:
+            self._end_episodes()
+        else:
+            self._end_few_episodes()
+        self._history[:, -1] = engine.obs
+        self._write_features(self._history, self.obs)
+
+    def _end_episodes(self) -> None:
+        """Write the last observations and infos where an episode ended, and forget its history; no branches."""
+        engine, ended = self._engine, self.ended[:, None]
+        self._history[:, -1] = torch.where(ended, engine.final_obs, engine.obs)
+        self._write_features(self._history, self.final_obs)
+        self._history.masked_fill_(ended[:, :, None], 0.0)
+        torch.where(ended, engine.final_infos, engine.infos, out=self.infos)
+
+    def _end_few_episodes(self) -> None:
+        """The same for the few cars whose episode ended, which is faster on the CPU."""
+        engine = self._engine
+        self.infos.copy_(engine.infos)
+        rows = self.ended.nonzero().flatten()
+        if len(rows):
+            past = self._history[rows]
+            past[:, -1] = engine.final_obs[rows]
+            last = self.final_obs.new_empty(len(rows), self.final_obs.shape[1])
+            self._write_features(past, last)
+            self.final_obs[rows] = last
+            self._history[rows] = 0.0
+            self.infos[rows] = engine.final_infos[rows]
+
+    def _count(self) -> None:
+        self._returns.add_(self.rewards)
+        self._lengths.add_(1)
+        self.episode_returns.copy_(self._returns)
+        self.episode_lengths.copy_(self._lengths)
+        self._returns.masked_fill_(self.ended, 0.0)
+        self._lengths.masked_fill_(self.ended, 0)
+
+    def _write_features(self, history: Tensor, out: Tensor) -> None:
+        """The stacked observations, then the sines and the cosines of the lap progress."""
+        num_stacked, num_fourier = history[0].numel(), len(self._frequencies_rad)
+        out[:, :num_stacked] = history.flatten(1)
+        if num_fourier:
+            angles = history[:, -1, OBS_PROGRESS, None] * self._frequencies_rad
+            out[:, num_stacked : num_stacked + num_fourier] = angles.sin()
+            out[:, num_stacked + num_fourier :] = angles.cos()
+
+    # --- state ---
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """All that a bit-identical continuation needs, one row per car: the world and the running episodes."""
+        self._engine.store()
+        own = zip(_EPISODE_COLUMNS, (self._history.flatten(1), self._returns, self._lengths), strict=True)
+        world = {WORLD + name: column for name, column in self.fleet.get_state().items()}
+        return world | {name: column.cpu().numpy().copy() for name, column in own}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state of `state_dict`; StateError, with nothing changed, if it does not fit."""
+        new = {name: np.asarray(column) for name, column in state.items()}
+        own = (self._history.flatten(1), self._returns, self._lengths)
+        for name, column in zip(_EPISODE_COLUMNS, own, strict=True):
+            if name not in new or new[name].shape != tuple(column.shape) or not np.isfinite(new[name]).all():
+                raise StateError(f"state: column {name!r} must be finite and of shape {tuple(column.shape)}.")
+        self.fleet.set_state({name.removeprefix(WORLD): new[name] for name in new if name.startswith(WORLD)})
+        self._engine.load()
+        for name, column in zip(_EPISODE_COLUMNS, own, strict=True):
+            column.copy_(torch.as_tensor(new[name]))
+        self._write_features(self._history, self.obs)
+
+
+class _HostEngine:
+    """The fleet itself; the tensors share memory with its arrays."""
+
+    def __init__(self, fleet: AnyFleet, action_repeat: int) -> None:
+        self._fleet, self._action_repeat, batch = fleet, action_repeat, fleet.batch
+        self.actions = torch.zeros(fleet.num_cars, NUM_ACTIONS)
+        self.obs, self.final_obs = torch.from_numpy(batch.obs), torch.from_numpy(batch.final_obs)
+        self.rewards = torch.from_numpy(batch.rewards)
+        self.terminated, self.truncated = torch.from_numpy(batch.terminated), torch.from_numpy(batch.truncated)
+        self.infos, self.final_infos = (
+            torch.from_numpy(infos.view(np.int32).reshape(fleet.num_cars, -1))
+            for infos in (batch.infos, batch.final_infos)
+        )
+
+    def load(self) -> None:
+        """Nothing to do: the cars are those of the fleet."""
+
+    def store(self) -> None:
+        """Nothing to do: the cars are those of the fleet."""
+
+    def step(self) -> None:
+        self._fleet.step(self.actions.numpy(), autoreset=True, repeat=self._action_repeat)
+
+
+class _GpuEngine:
+    """The cars in the memory of a GPU; the fleet in main memory resets, reads and writes their states."""
+
+    def __init__(self, fleet: AnyFleet, action_repeat: int) -> None:
+        from hotlap.sim import batch_cuda  # needs numba-cuda
+
+        if not isinstance(fleet, Fleet):
+            raise TypeError("cars behind a bridge are trained on the CPU")
+        self._fleet, self._action_repeat, self._batch_cuda = fleet, action_repeat, batch_cuda
+        self._cars = batch_cuda.CudaCars(fleet.setting, *fleet.batch.obs.shape)
+        batch = self._cars.batch
+        self.actions = _tensor(self._cars.actions)
+        self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))
+        self.terminated, self.truncated = (_tensor(flags).view(torch.bool) for flags in (
+            batch_cuda.as_bytes(batch.terminated), batch_cuda.as_bytes(batch.truncated)
+        ))  # fmt: skip
+        self.infos, self.final_infos = (
+            _tensor(batch_cuda.as_bytes(infos)).view(torch.int32).view(fleet.num_cars, -1)
+            for infos in (batch.infos, batch.final_infos)
+        )
+
+    def load(self) -> None:
+        self._cars.upload(self._fleet.states)
+
+    def store(self) -> None:
+        self._fleet.states[:] = self._cars.download()
+
+    def step(self) -> None:
+        stream = self._batch_cuda.stream_of(torch.cuda.current_stream().cuda_stream)
+        # Actions are clamped to their bounds, and a NaN is found in the losses of the update.
+        self._cars.step(autoreset=True, repeat=self._action_repeat, check_actions=False, stream=stream)
+
+
+def _tensor(array: Any) -> Tensor:
+    return torch.as_tensor(array, device="cuda")

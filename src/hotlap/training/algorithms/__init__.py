@@ -1,1 +1,0 @@
-"""PPO, A2C and SAC: stable-baselines3's algorithms extended by small overrides."""

@@ -1,1 +1,0 @@
-"""The whole state of a run, captured and restored bit for bit."""
