@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv
 
 from hotlap.config import as_plain
 from hotlap.errors import ConfigError
+from hotlap.hyperparameters import MAX_STEPS, PPOSettings
+from hotlap.learning.events import StepEvents
 from hotlap.models.policy import policy_arguments
-from hotlap.runs.hyperparameters import MAX_STEPS, PPOSettings
 from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig
 from hotlap.runs.run_folder import RunFolder
-from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.registry import learner_class
-from hotlap.training.trainer import Trainer
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.learners import Learner
+from hotlap.training.sb3.algorithms import HotlapPPO
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
+from hotlap.training.trainer import Observer, Trainer
 
 MAX_ROLLOUTS = 10_000
 RECIPE = "racer-ppo"
@@ -57,7 +57,7 @@ def measure_training(
 ) -> TrainingSpeed:
     """Train with the recipe's settings, by turns one rollout with our learner and one with stable-baselines3's.
 
-    Ours is a complete run with its callbacks, metrics and checkpoints, but without evaluations; theirs is the bare
+    Ours is a complete run with its log, metrics and checkpoints, but without evaluations; theirs is the bare
     algorithm. Each rate is that of the median rollout with its update, without the first one, which warms up.
     """
     if not 1 <= rollouts <= MAX_ROLLOUTS:
@@ -67,7 +67,7 @@ def measure_training(
     try:
         clock = AlternatingClock(rollouts, stock_learner(config, envs.env))
         with tempfile.TemporaryDirectory(prefix="hotlap-bench-") as place:
-            Trainer(config, RunFolder(Path(place), config.experiment_id), callbacks=[clock]).run()
+            Trainer(config, RunFolder(Path(place), config.experiment_id), observer=clock).run()
     finally:
         envs.close()
     num_decisions = num_envs * config.ppo.n_steps
@@ -79,7 +79,7 @@ def measure_training(
         samples_per_sec=ours * config.ppo.n_epochs,
         device=config.device,
         peak_memory_mb=peak_memory_mb(),
-        learner=learner_class(config).__name__,
+        learner=clock.learner,
         num_envs=num_envs,
         rollouts=rollouts,
         track=track_id,
@@ -118,23 +118,24 @@ def stock_learner(config: RunConfig, env: VecEnv) -> PPO:
     return learner
 
 
-class AlternatingClock(BaseCallback):
+class AlternatingClock(Observer):
     """Times the rollouts of a run with their updates, and one of `stock` after each, so that noise hits both.
 
     The first of both is not counted; the run ends after `rollouts` more.
     """
 
     def __init__(self, rollouts: int, stock: PPO) -> None:
-        super().__init__()
         self._num_rollouts, self._stock = rollouts, stock
         self.our_s: list[float] = []
         self.stock_s: list[float] = []
         self._begin_s: float | None = None
         self._is_warm = False
+        self.learner = ""  # the class of ours
         _, self._nothing = stock._setup_learn(MAX_STEPS)
 
-    def _on_rollout_start(self) -> None:
-        now_s = time.perf_counter()
+    def on_rollout_start(self, learner: Learner) -> None:
+        """Note the time, and let the other one take its turn."""
+        now_s, self.learner = time.perf_counter(), type(learner).__name__
         if self._begin_s is not None:
             stock_s = self._stock_rollout_s()
             if self._is_warm:
@@ -143,7 +144,8 @@ class AlternatingClock(BaseCallback):
             self._is_warm = True
         self._begin_s = time.perf_counter()
 
-    def _on_step(self) -> bool:
+    def on_step(self, events: StepEvents) -> bool:
+        """Go on until there are enough rollouts."""
         return len(self.our_s) < self._num_rollouts
 
     def _stock_rollout_s(self) -> float:

@@ -272,7 +272,7 @@ def check_environments(sweep: Sweep) -> None:
     """Make the environments of every kind of run once; raises what would make a run fail at its start."""
     import torch
 
-    from hotlap.training.vec_envs.factory import TrainingEnvs
+    from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 
     seen = set()
     for params in grid_points(sweep.space) if sweep.sampler == "grid" else end_points(sweep.space):

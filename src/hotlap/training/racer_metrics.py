@@ -17,7 +17,7 @@ class LapTotals(msgspec.Struct, forbid_unknown_fields=True):
     num_laps: int = 0
     total_s: float = 0.0
     best_s: float | None = None
-    flying_s: list[float] = []  # clean flying laps
+    flying_s: list[float] = msgspec.field(default_factory=list)  # clean flying laps
     num_episodes: int = 0
     num_completed: int = 0  # episodes with at least one lap
 

@@ -1,4 +1,4 @@
-"""Callbacks for stable-baselines3: metrics, checkpoints and progress."""
+"""Callbacks for users of stable-baselines3's own algorithms."""
 
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.sim.vehicle import TICKS_PER_SECOND

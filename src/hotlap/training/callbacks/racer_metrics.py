@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -13,67 +12,11 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.errors import ConfigError
-from hotlap.runs.json_documents import build_record
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.training.algorithms.rollout_events import SparseInfos, StepEvents
+from hotlap.training.racer_metrics import FIRST_LAP, LapTotals
 
 _LOGGED_TERMS = tuple((key, f"reward/{key}") for key in REWARD_KEYS)
-_FIRST_LAP = 1
 _log = logging.getLogger(__name__)
-
-
-class _Totals(msgspec.Struct, forbid_unknown_fields=True):
-    """Totals over the laps and episodes that ended."""
-
-    num_laps: int
-    total_s: float
-    best_s: float | None
-    flying_s: list[float]  # clean flying laps
-    num_episodes: int
-    num_completed: int  # episodes with at least one lap
-
-    @classmethod
-    def zero(cls) -> "_Totals":
-        return cls(0, 0.0, None, [], 0, 0)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.num_laps and not self.num_episodes
-
-    def add_lap(self, time_s: float, count: int = 1) -> None:
-        self.num_laps += count
-        self.total_s += count * time_s
-        self.best_s = time_s if self.best_s is None else min(self.best_s, time_s)
-
-    def plus(self, other: "_Totals") -> "_Totals":
-        best_s = [time_s for time_s in (self.best_s, other.best_s) if time_s is not None]
-        return _Totals(
-            self.num_laps + other.num_laps,
-            self.total_s + other.total_s,
-            min(best_s, default=None),
-            self.flying_s + other.flying_s,
-            self.num_episodes + other.num_episodes,
-            self.num_completed + other.num_completed,
-        )
-
-    def figures(self, optimal_lap_s: float | None) -> dict[str, float]:
-        """The figures to log; one that does not exist is left out."""
-        figures: dict[str, float] = {}
-        if self.best_s is not None:
-            figures["racer/mean_lap_time_sec"] = self.total_s / self.num_laps
-            figures["racer/best_lap_time_sec"] = self.best_s
-        if self.num_episodes:
-            figures["racer/completion_rate"] = self.num_completed / self.num_episodes
-            figures["racer/episodes_this_rollout"] = self.num_episodes
-        if self.flying_s and optimal_lap_s is not None:
-            figures["racer/gap_to_optimal"] = float(np.median(self.flying_s)) / optimal_lap_s - 1.0
-        return figures
-
-
-class _SavedState(msgspec.Struct, forbid_unknown_fields=True):
-    laps: list[int]
-    lap_ticks: list[int]
-    totals: _Totals
 
 
 class RacerMetricsCallback(BaseCallback):
@@ -84,32 +27,25 @@ class RacerMetricsCallback(BaseCallback):
 
     With `verbose=1` it prints the laps of each rollout. `optimal_lap_s` is the track's optimal flying lap; without it
     there is no `gap_to_optimal`. Set `first_lap_is_flying` where episodes start anywhere on the track: the clock starts
-    when the car crosses the line. With `logs_laps=False` only the reward terms are logged, for episodes that are too
-    short for a lap.
+    when the car crosses the line.
     """
 
     TICKS_PER_SECOND: ClassVar[int] = TICKS_PER_SECOND
     REWARD_KEYS: ClassVar[tuple[str, ...]] = REWARD_KEYS
 
     def __init__(
-        self,
-        verbose: int = 0,
-        *,
-        optimal_lap_s: float | None = None,
-        first_lap_is_flying: bool = False,
-        logs_laps: bool = True,
+        self, verbose: int = 0, *, optimal_lap_s: float | None = None, first_lap_is_flying: bool = False
     ) -> None:
         super().__init__(verbose)
         if optimal_lap_s is not None and not 0.0 < optimal_lap_s < math.inf:
             raise ConfigError(f"optimal_lap_s must be a positive time in seconds or None, got {optimal_lap_s!r:.40}.")
         self.optimal_lap_s = optimal_lap_s
         self.first_lap_is_flying = first_lap_is_flying
-        self.logs_laps = logs_laps
         # Per car: the lap it is on, and the tick of its episode at which that lap began.
         self._laps: list[int] = []
         self._lap_ticks: list[int] = []
-        self._new = _Totals.zero()  # not yet passed to the logger
-        self._logged = _Totals.zero()  # last passed to the logger
+        self._new = LapTotals()  # not yet passed to the logger
+        self._logged = LapTotals()  # last passed to the logger
 
     def _on_training_start(self) -> None:
         if self.num_timesteps == 0:  # then the environments were reset
@@ -122,16 +58,15 @@ class RacerMetricsCallback(BaseCallback):
         means = self._batch_means()
         if means is not None:
             self._record_terms(means)
-        if isinstance(infos, SparseInfos):
-            self._add_events(infos.events)
-        else:
-            for car, info in enumerate(infos):
-                if info:
-                    if means is None:
-                        self._record_terms(info)
-                    self._add_laps(car, info)
-            for car in dones.nonzero()[0].tolist():
-                self._end_episode(car)
+        for car, info in enumerate(infos):
+            if info:
+                if means is None:
+                    self._record_terms(info)
+                self._add_laps(car, info)
+        for car in dones.nonzero()[0].tolist():
+            self._new.num_episodes += 1
+            self._new.num_completed += self._laps[car] > FIRST_LAP
+            self._laps[car], self._lap_ticks[car] = FIRST_LAP, 0
         # An off-policy logger is dumped within the rollout, right after the episode that just ended.
         if not self._new.is_empty and self._off_policy_values() is not None:
             self._log_totals()
@@ -143,14 +78,11 @@ class RacerMetricsCallback(BaseCallback):
     def _add_cars(self, num_cars: int) -> None:
         missing = num_cars - len(self._laps)
         if missing > 0:
-            self._laps += [_FIRST_LAP] * missing
+            self._laps += [FIRST_LAP] * missing
             self._lap_ticks += [0] * missing
 
     def _batch_means(self) -> Mapping[str, float] | None:
-        """The means of the reward terms over all cars at this step, if the learner or the cars give them."""
-        means = self.locals.get("reward_term_means")
-        if isinstance(means, Mapping):
-            return means
+        """The means of the reward terms over all cars at this step, if the cars give them."""
         env = self.locals.get("env")
         while isinstance(env, VecEnvWrapper):  # ten times faster than `get_attr`
             env = env.venv
@@ -166,18 +98,18 @@ class RacerMetricsCallback(BaseCallback):
     def _add_laps(self, car: int, info: Mapping[str, Any]) -> None:
         """Add the laps a car has finished.
 
-        Without `lapTime` they are timed by ticks. Several laps between two infos get equal shares of the time: their
+        Without `lapTime` they are timed by ticks. Several laps between two infos get equal parts of the time: their
         number and mean are exact, and the best is never better than the true one.
         """
         lap_s, tick = info.get("lapTime"), info.get("stepCount")
         before = self._laps[car]
         lap = info.get("lap", before if lap_s is None else before + 1)
         if lap < before:  # a new episode without `done` before it
-            before = self._laps[car] = _FIRST_LAP
+            before = self._laps[car] = FIRST_LAP
             self._lap_ticks[car] = 0
         if lap_s is not None:
             self._new.add_lap(float(lap_s))
-            if info.get("lapClean") and (self.first_lap_is_flying or lap - 1 > _FIRST_LAP):
+            if info.get("lapClean") and (self.first_lap_is_flying or lap - 1 > FIRST_LAP):
                 self._new.flying_s.append(float(lap_s))
         elif lap > before and tick is not None:
             count = int(lap - before)
@@ -186,56 +118,23 @@ class RacerMetricsCallback(BaseCallback):
             self._laps[car] = int(lap)
             self._lap_ticks[car] = int(tick or 0)
 
-    def _add_events(self, events: StepEvents) -> None:
-        """Add the laps and episodes of one step, as `_add_laps` and `_end_episode` do."""
-        times_s, laps = events.infos["lapTime"], events.infos["lap"]
-        done = times_s == times_s  # NaN where no lap ended
-        if done.any():
-            for car, lap, tick in zip(
-                events.cars[done].tolist(), laps[done].tolist(), events.infos["stepCount"][done].tolist(), strict=True
-            ):
-                self._laps[car], self._lap_ticks[car] = lap, tick
-            laps_s = times_s[done].astype(np.float64)
-            self._new.num_laps += len(laps_s)
-            self._new.total_s += float(laps_s.sum())
-            best_s = float(laps_s.min())
-            self._new.best_s = best_s if self._new.best_s is None else min(self._new.best_s, best_s)
-            is_flying = events.infos["lapClean"][done]
-            if not self.first_lap_is_flying:
-                is_flying = is_flying & (laps[done] - 1 > _FIRST_LAP)
-            self._new.flying_s += laps_s[is_flying].tolist()
-        for car in events.cars[events.has_ended].tolist():
-            self._end_episode(car)
-
-    def _end_episode(self, car: int) -> None:
-        self._new.num_episodes += 1
-        self._new.num_completed += self._laps[car] > _FIRST_LAP
-        self._laps[car], self._lap_ticks[car] = _FIRST_LAP, 0
-
     def _off_policy_values(self) -> Mapping[str, Any] | None:
         """What an off-policy algorithm's logger holds until its next dump; None for an on-policy algorithm."""
         values = getattr(self.logger, "name_to_value", None)
         has_values = isinstance(self.model, OffPolicyAlgorithm) and isinstance(values, Mapping)
         return values if has_values else None
 
-    def _undumped(self) -> _Totals:
-        """What was passed to the logger and not dumped yet."""
-        held = self._off_policy_values()
-        is_held = held is not None and any(name in held for name in self._logged.figures(None))
-        return self._logged if is_held else _Totals.zero()
-
     def _log_totals(self) -> None:
         if self._new.is_empty:
             return
-        if not self.logs_laps:
-            self._new = _Totals.zero()
-            return
         self._report(self._new)
-        self._logged, self._new = self._undumped().plus(self._new), _Totals.zero()
+        held = self._off_policy_values()
+        is_held = held is not None and any(name in held for name in self._logged.figures(None))
+        self._logged, self._new = self._logged.plus(self._new) if is_held else self._new, LapTotals()
         for name, figure in self._logged.figures(self.optimal_lap_s).items():
             self.logger.record(name, figure)
 
-    def _report(self, new: _Totals) -> None:
+    def _report(self, new: LapTotals) -> None:
         """Log what is new, and print the laps as a callback of stable-baselines3 does when it is verbose."""
         if _log.isEnabledFor(logging.DEBUG):
             figures = (f"{name} {value:g}" for name, value in new.figures(self.optimal_lap_s).items())
@@ -246,15 +145,3 @@ class RacerMetricsCallback(BaseCallback):
                 f"{new.num_laps} {'lap' if new.num_laps == 1 else 'laps'}, mean {mean_s:.3f} s, best {new.best_s:.3f} s"
             )
             print(f"step {self.num_timesteps}: {laps}")  # noqa: T201
-
-    def get_state(self) -> dict[str, Any]:
-        """The lap of every car, and the totals not dumped yet, as plain JSON."""
-        pending = self._undumped().plus(self._new) if hasattr(self, "model") else self._new
-        state = _SavedState(self._laps, self._lap_ticks, pending)
-        return dict(msgspec.to_builtins(state))
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what `get_state` returned; totals not dumped yet are passed to the logger again."""
-        saved = build_record(_SavedState, state, "racer metrics state")
-        self._laps, self._lap_ticks = saved.laps, saved.lap_ticks
-        self._new, self._logged = saved.totals, _Totals.zero()

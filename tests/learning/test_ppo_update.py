@@ -5,15 +5,16 @@ import threading
 import pytest
 import torch
 
+from hotlap.hyperparameters import PPOSettings
+from hotlap.learning.adam import Adam
 from hotlap.learning.distributed.processes import ALONE, Place, Processes
-from hotlap.training.algorithms.flat_adam import FlatAdam
-from hotlap.training.algorithms.mlp import ActorCritic
-from hotlap.training.algorithms.ppo_update import LossSettings, PPOUpdate, Rollout
-from tiny_runs import RACER
-from training.algorithms.small_learners import build
+from hotlap.learning.networks.actor_critic import ActorCritic, initial_weights
+from hotlap.learning.ppo_update import PPOUpdate, RolloutRows
+from hotlap.models.model_file import PolicySettings
 
 NUM_ROWS, BATCH, SIZE = 48, 20, 2  # rows and minibatch of each process; the last minibatch is smaller
-SETTINGS = LossSettings(clip_range=0.2, ent_coef=0.01, vf_coef=0.5, max_grad_norm=0.5, normalize_advantage=True)
+NUM_OBS, NUM_ACTIONS, POLICY = 14, 3, PolicySettings(net_arch=(8,))
+SETTINGS = PPOSettings(ent_coef=0.01)
 
 
 class ThreadProcesses(Processes):
@@ -31,21 +32,21 @@ class ThreadProcesses(Processes):
         return lambda: found
 
 
-def random_rollout(num_obs, num_actions):
+def random_rollout():
     generator = torch.Generator().manual_seed(3)
 
     def normal(*shape):
         return torch.randn(*shape, generator=generator)
 
     rows = SIZE * NUM_ROWS
-    return Rollout(
-        normal(rows, num_obs), normal(num_actions, rows), normal(rows) - 3.0, 5.0 * normal(rows), normal(rows)
+    return RolloutRows(
+        normal(rows, NUM_OBS), normal(NUM_ACTIONS, rows), normal(rows) - 3.0, 5.0 * normal(rows), normal(rows)
     )
 
 
 def part_of(rollout, rank):
     rows = slice(rank * NUM_ROWS, (rank + 1) * NUM_ROWS)
-    return Rollout(
+    return RolloutRows(
         rollout.observations[rows].clone(),
         rollout.actions[:, rows].clone(),
         rollout.log_probs[rows].clone(),
@@ -54,13 +55,13 @@ def part_of(rollout, rank):
     )
 
 
-def update(policy, rollout, orders, batch_size, processes):
+def update(weights, rollout, orders, batch_size, processes):
     """The weights and losses after an update."""
-    adam = FlatAdam(policy.optimizer)
-    nets = ActorCritic.of(policy)
-    losses = PPOUpdate(adam, nets, policy.log_std, rollout, SETTINGS, batch_size, processes).run(orders)
-    adam.store()
-    return torch.cat([value.flatten() for value in policy.state_dict().values()]), losses
+    adam = Adam(weights, torch.device("cpu"), eps=1e-5)
+    adam.set_lr(3e-4)
+    nets = ActorCritic.of(POLICY, NUM_ACTIONS)
+    losses = PPOUpdate(adam, nets, rollout, SETTINGS, batch_size, processes).run(orders)
+    return adam.values.clone(), losses
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +69,8 @@ def both():
     """Weights and losses of one process, and of each of two."""
     generator = torch.Generator().manual_seed(4)
     orders = [[torch.randperm(NUM_ROWS, generator=generator) for _ in range(2)] for _ in range(SIZE)]
-    # Not in the threads: they would draw their weights from one generator.
-    policy, *policies = (build(env=RACER, num_envs=2).policy for _ in range(1 + SIZE))
-    rollout = random_rollout(policy.observation_space.shape[0], policy.action_space.shape[0])
+    weights = initial_weights(POLICY, NUM_OBS, NUM_ACTIONS)
+    rollout = random_rollout()
     together = [
         torch.cat([
             own[begin : begin + BATCH] + rank * NUM_ROWS
@@ -83,14 +83,14 @@ def both():
 
     def run(rank):
         processes = ThreadProcesses(rank, board, barrier)
-        found[rank] = update(policies[rank], part_of(rollout, rank), orders[rank], BATCH, processes)
+        found[rank] = update(weights, part_of(rollout, rank), orders[rank], BATCH, processes)
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(SIZE)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return update(policy, rollout, together, SIZE * BATCH, ALONE), found
+    return update(weights, rollout, together, SIZE * BATCH, ALONE), found
 
 
 def test_weights_and_losses_are_those_of_one_process(both):

@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from stable_baselines3 import A2C
 
 from hotlap.errors import StateError
-from hotlap.training.state.rng_state import capture_rng, decode_generator, encode_generator, restore_rng
+from hotlap.learning.generators import Generators, decode_generator, encode_generator
 
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
@@ -39,10 +38,33 @@ def test_a_bad_generator_state_is_refused(state):
         decode_generator(state, np.random.default_rng(0))
 
 
+CPU = torch.device("cpu")
+
+
+def test_saved_generators_go_on_with_the_same_numbers():
+    ours, other = Generators(3, CPU), Generators(4, CPU)
+    ours.numpy.permutation(7)
+    torch.randn(5, generator=ours.torch)
+    ours.actions.random(2)
+    other.load_state_dict(ours.state_dict())
+    np.testing.assert_array_equal(ours.numpy.permutation(50), other.numpy.permutation(50))
+    assert torch.equal(torch.randn(9, generator=ours.torch), torch.randn(9, generator=other.torch))
+    assert ours.actions.random() == other.actions.random()
+
+
 def test_a_state_from_a_gpu_is_restored_on_the_cpu_without_the_gpus_generator():
-    learner = A2C("MlpPolicy", "CartPole-v1", device="cpu", seed=1)
-    saved = capture_rng(learner)
-    expected = torch.randn(3), np.random.random(3)  # noqa: NPY002 (stable-baselines3's generator)
-    restore_rng(learner, {**saved, "cuda": np.zeros(16, np.uint8)})
-    assert torch.equal(torch.randn(3), expected[0])
-    np.testing.assert_array_equal(np.random.random(3), expected[1])  # noqa: NPY002
+    ours, other = Generators(3, CPU), Generators(3, CPU)
+    saved = other.state_dict()
+    other.load_state_dict({"numpy": saved["numpy"], "actions": saved["actions"], "cuda": np.zeros(16, np.uint8)})
+    assert torch.equal(torch.randn(9, generator=ours.torch), torch.randn(9, generator=other.torch))
+
+
+def test_initializers_draw_from_the_seed_and_leave_the_global_generator_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(4), torch.rand(4)
+    before = torch.get_rng_state()
+    ours = Generators(3, CPU)
+    with ours.initializing():
+        assert torch.equal(torch.rand(4), expected[0])
+    assert torch.equal(torch.rand(4, generator=ours.torch), expected[1])
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,6 +1,6 @@
 import torch
 
-from hotlap.training.algorithms.moments import Moments
+from hotlap.learning.distributed.moments import Moments
 
 
 def test_moments_of_equal_samples_are_those_of_all_values():

@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap.training.algorithms import net_passes
-from hotlap.training.algorithms.mlp import ACTIVATIONS, Mlp
-from hotlap.training.algorithms.net_passes import compiled
-from hotlap.training.algorithms.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
+from hotlap.learning.networks import passes
+from hotlap.learning.networks.mlp import Mlp
+from hotlap.learning.networks.passes import compiled
+from hotlap.learning.networks.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
 
 NUM_INPUTS, MAX_ROWS, NUM_AXES = 13, 300, 2
 CLIP_RANGE, ENT_COEF, VF_COEF = 0.2, 0.01, 0.5
+ACTIVATIONS = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.ELU: "elu"}
 
 over_networks = pytest.mark.parametrize("hidden", [[96, 96], [24, 8, 12], [16], []])
 over_activations = pytest.mark.parametrize("module", [nn.Tanh, nn.ReLU, nn.ELU])
@@ -129,7 +130,7 @@ def test_where_torchscript_does_not_work_the_function_stays_as_it_is(monkeypatch
     def refuse(_):
         raise RuntimeError("not supported in Python 3.14+")
 
-    monkeypatch.setattr(net_passes.torch.jit, "script", refuse)
+    monkeypatch.setattr(passes.torch.jit, "script", refuse)
 
     def function():
         return 7

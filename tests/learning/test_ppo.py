@@ -1,0 +1,375 @@
+"""PPO collects, learns and logs what stable-baselines3's does, up to rounding, and owns its state."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hotlap.errors import StateError
+from hotlap.hyperparameters import PPOSettings
+from hotlap.learning import ppo as ppo_module
+from hotlap.learning.adam import Adam, as_tensors
+from hotlap.learning.networks.actor_critic import ActorCritic
+from hotlap.learning.ppo import PPO
+from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows, ThreadChoice
+from hotlap.training.learners import build_learner, is_ours
+from hotlap.training.sb3.learner import SB3Learner
+from small_learners import learn, ours, weights
+from tiny_runs import tiny_config
+
+LOGGED = {
+    "approx_kl", "clip_fraction", "clip_range", "entropy_loss", "explained_variance", "loss", "learning_rate",
+    "policy_gradient_loss", "std", "value_loss",
+}  # fmt: skip
+PEDAL_AXIS = {"net_arch": [8, 6], "activation": "tanh", "action_head": "pedal_axis"}
+
+
+def configure(num_envs=6, num_rollouts=3, **changes):
+    """A run of a few cars whose episodes end after a few decisions."""
+    changes = {"policy": {"net_arch": [8, 6]}, **changes}
+    changes["ppo"] = {"ent_coef": 0.01, "batch_size": 50, **changes.get("ppo", {})}
+    n_steps = changes["ppo"].get("n_steps", 32)
+    config = tiny_config(num_envs=num_envs, steps=num_rollouts * n_steps * num_envs, **changes)
+    assert is_ours(config)
+    return config
+
+
+class Keep:
+    """Keeps a copy of every rollout, as stable-baselines3's buffer has it."""
+
+    def __init__(self):
+        self.rollouts = []
+
+    def __call__(self, learner):
+        if isinstance(learner, PPO):
+            rollout = learner._parts.rollout
+            names = ("observations", "rewards", "log_probs", "advantages", "returns")
+            tensors = {name: getattr(rollout, name) for name in names}
+            tensors |= {"values": rollout.values[:-1], "actions": rollout.actions.permute(1, 2, 0)}
+            found = {name: tensor.numpy().copy() for name, tensor in tensors.items()}
+            ended = rollout.ended[:-1].numpy()
+        else:
+            buffer = learner.model.rollout_buffer
+            names = ("observations", "actions", "rewards", "values", "log_probs", "advantages", "returns")
+            found = {name: getattr(buffer, name).copy() for name in names}
+            ended = buffer.episode_starts[1:]
+        self.rollouts.append({**found, "ended": ended.astype(np.float32)})
+
+
+# --- against stable-baselines3 ---
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"normalize": {"obs": False, "reward": False}},
+        {"normalize": {"obs": False}},
+        {"normalize": {"reward": False, "clip_obs": 0.5}},
+        {
+            "racer": {
+                "stack": 3,
+                "lap_fourier": 2,
+                "action_repeat": 2,
+                "config": {"episode": {"start": "random", "maxSteps": 21}},
+            }
+        },
+        {
+            "racer": {
+                "observation": "road",
+                "lap_fourier": 2,
+                "config": {"episode": {"start": "random", "maxSteps": 21}},
+            }
+        },
+        {
+            "racer": {"config": {"episode": {"start": "random", "maxSteps": 5}}}
+        },  # each car is cut off several times per rollout
+        {"policy": PEDAL_AXIS},
+    ],
+    ids=[
+        "normalized",
+        "as they are",
+        "rewards only",
+        "clipped observations",
+        "stacked",
+        "road",
+        "short episodes",
+        "pedal axis",
+    ],
+)
+def test_rollouts_are_those_of_the_library(changes):
+    # The same policy throughout, so that rounding cannot add up.
+    config = configure(**changes, ppo={"learning_rate": 1e-12})
+    mine, theirs = Keep(), Keep()
+    learn(ours(config), on_rollout=mine)
+    learn(SB3Learner(config), on_rollout=theirs)
+    assert len(mine.rollouts) == len(theirs.rollouts) == 3
+    for one, other in zip(mine.rollouts, theirs.rollouts, strict=True):
+        assert one["ended"].sum() > 5  # some of them cut off by the time limit
+        for name, array in one.items():
+            np.testing.assert_allclose(array, other[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def library_moments(model):
+    """Adam's means of the gradients; the library keeps none of a layer that is not trained, ours are zero."""
+    states = model.policy.optimizer.state
+    parameters = dict(model.policy.named_parameters())
+    return {name: states[one]["exp_avg"] if one in states else torch.zeros_like(one) for name, one in parameters.items()}
+
+
+@pytest.mark.parametrize(
+    "policy", [*({"net_arch": [8, 6], "activation": name} for name in ("tanh", "relu", "elu")), PEDAL_AXIS]
+)
+@pytest.mark.parametrize("more", [{}, {"desired_kl": 0.01, "final_lr_fraction": 0.3, "min_std": 0.9}])
+def test_training_gives_the_weights_and_figures_of_the_library(policy, more):
+    config = configure(num_rollouts=2, policy=policy, ppo=more)
+    mine, figures = learn(ours(config))
+    theirs, their_figures = learn(SB3Learner(config))
+    np.testing.assert_allclose(weights(mine), weights(theirs), rtol=1e-4, atol=1e-5)
+    moments = mine._adam.state_dict()["exp_avg"]
+    for name, moment in library_moments(theirs.model).items():
+        np.testing.assert_allclose(moments[name], moment, rtol=1e-3, atol=1e-4, err_msg=name)
+    assert {name.removeprefix("train/") for name in figures} == LOGGED
+    assert figures.keys() == their_figures.keys()
+    for name, figure in figures.items():
+        assert figure == pytest.approx(their_figures[name], rel=1e-2, abs=1e-4), name
+    normalizer, expected = mine.policy().normalizer, theirs.policy().normalizer
+    assert normalizer.keys() == expected.keys()
+    for name, array in normalizer.items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_the_learner_tells_the_steps_that_the_library_tells():
+    config, seen = configure(ppo={"n_steps": 96}), []
+    for learner in (ours(config), SB3Learner(config)):
+        told = []
+
+        def note(events, told=told):
+            episodes = list(events.episodes())
+            laps = events.infos["lap"].tolist()
+            terms = [round(value, 5) for value in events.reward_terms.values()]
+            told.append((events.num_timesteps, events.envs.tolist(), episodes, laps, terms))
+            return True
+
+        learn(learner, on_step=note)
+        seen.append(told)
+    for (*one, episodes, laps, terms), (*other, their_episodes, their_laps, their_terms) in zip(*seen, strict=True):
+        assert (one, laps) == (other, their_laps)
+        assert np.array(episodes) == pytest.approx(np.array(their_episodes), abs=1e-5)
+        assert terms == pytest.approx(their_terms, abs=1e-4)
+    assert sum(len(episodes) for *_, episodes, _, _ in seen[0]) > 10
+
+
+def oracle_gradients(policy, rollout, settings):
+    """The gradients of stable-baselines3's loss by autograd, before clipping, and the two losses."""
+    values, log_prob, entropy = policy.evaluate_actions(rollout.observations, rollout.actions.t())
+    advantages = rollout.advantages
+    if settings.normalize_advantage:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    ratio = torch.exp(log_prob - rollout.log_probs)
+    clipped = advantages * torch.clamp(ratio, 1 - settings.clip_range, 1 + settings.clip_range)
+    policy_loss = -torch.min(advantages * ratio, clipped).mean()
+    value_loss = nn.functional.mse_loss(rollout.returns, values.flatten())
+    loss = policy_loss - settings.ent_coef * entropy.mean() + settings.vf_coef * value_loss
+    policy.optimizer.zero_grad()
+    loss.backward()
+    return policy_loss.item(), value_loss.item()
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "elu"])
+@pytest.mark.parametrize("net_arch", [[64, 64], [16], [24, 8, 12]])
+@pytest.mark.parametrize("normalize_advantage", [True, False])
+def test_every_gradient_is_that_of_autograd(activation, net_arch, normalize_advantage):
+    config = configure(policy={"net_arch": net_arch, "activation": activation})
+    policy = SB3Learner(config).model.policy
+    generator = torch.Generator().manual_seed(1)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    num_rows, num_obs = 500, policy.observation_space.shape[0]
+    rollout = RolloutRows(
+        normal(num_rows, num_obs), normal(3, num_rows), normal(num_rows) - 4.0, normal(num_rows), normal(num_rows)
+    )
+    settings = PPOSettings(ent_coef=0.01, max_grad_norm=1e9, normalize_advantage=normalize_advantage)
+    policy_loss, value_loss = oracle_gradients(policy, rollout, settings)
+    adam = Adam(dict(policy.state_dict()), torch.device("cpu"), eps=1e-5)
+    update = PPOUpdate(adam, ActorCritic.of(config.policy, 3), rollout, settings, num_rows)
+    losses = MinibatchLosses(*update.run([torch.arange(num_rows)]).numpy().T)
+    for name, parameter in policy.named_parameters():
+        mine, oracle = adam.gradient(name), parameter.grad
+        assert float((mine - oracle).abs().max()) <= 1e-5 * float(oracle.abs().max()), name
+    assert losses.policy == pytest.approx([policy_loss], rel=1e-5)
+    assert losses.value == pytest.approx([value_loss], rel=1e-5)
+    assert 0.05 < losses.clip_fraction.item() < 0.999
+
+
+# --- the same bits ---
+
+
+def trained(config, num_rollouts=None):
+    return weights(learn(ours(config), num_rollouts)[0])
+
+
+def test_two_runs_give_the_same_bits_and_another_seed_does_not():
+    np.testing.assert_array_equal(trained(configure(seed=1)), trained(configure(seed=1)))
+    assert (trained(configure(seed=1)) != trained(configure(seed=2))).any()
+
+
+def test_the_global_generators_are_neither_read_nor_changed():
+    expected = trained(configure())
+    torch.manual_seed(99)
+    np.random.seed(99)  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    np.testing.assert_array_equal(trained(configure()), expected)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+
+
+@pytest.mark.parametrize("more", [{}, {"normalize": {"obs": False, "reward": False}}, {"policy": PEDAL_AXIS}])
+def test_a_learner_restored_in_the_middle_goes_on_with_the_same_bits(more):
+    config = configure(num_rollouts=4, ppo={"desired_kl": 0.01, "final_lr_fraction": 0.3}, **more)
+    expected = trained(config)
+    first, _ = learn(ours(config), 2)
+    state = first.state_dict()
+    learn(first, 1)  # what was captured does not change with it
+    resumed = ours(config)
+    resumed.load_state_dict(state)
+    assert resumed.num_timesteps == 2 * 32 * 6
+    np.testing.assert_array_equal(weights(learn(resumed)[0]), expected)
+
+
+def test_a_state_of_another_network_or_number_of_cars_is_refused():
+    state = ours(configure()).state_dict()
+    with pytest.raises(StateError, match="must have shape"):
+        ours(configure(policy={"net_arch": [9, 6]})).load_state_dict(state)
+    with pytest.raises(StateError, match="running returns"):
+        ours(configure(num_envs=5)).load_state_dict(state)
+    with pytest.raises(StateError, match="has a normalizer"):
+        ours(configure(normalize={"obs": False, "reward": False})).load_state_dict(state)
+
+
+# --- graphs, on the CPU: the same code, without a GPU to replay it ---
+
+
+class GraphedPPO(PPO):
+    """Works as on a GPU: captures a rollout and an update, and draws minibatches on the device."""
+
+    _uses_graphs = True
+
+
+@pytest.fixture
+def graphed(monkeypatch):
+    """Builds learners that work as on a GPU."""
+
+    def build(config):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hotlap.training.learners.PPO", GraphedPPO)
+            return build_learner(config)
+
+    return build
+
+
+def test_capturing_changes_nothing_of_the_first_rollout(graphed):
+    mine, plain = Keep(), Keep()
+    learn(graphed(configure()), 1, on_rollout=mine)
+    learn(ours(configure()), 1, on_rollout=plain)
+    for name, array in mine.rollouts[0].items():
+        np.testing.assert_array_equal(array, plain.rollouts[0][name], err_msg=name)
+
+
+def test_the_same_steps_are_told_with_graphs(graphed):
+    seen, config = [], configure(num_rollouts=1, ppo={"n_steps": 96})
+    for learner in (graphed(config), ours(config)):
+        told = []
+
+        def note(events, told=told):
+            rows = (events.envs, events.has_ended, events.returns, events.lengths, events.infos["stepCount"])
+            told.append((events.num_timesteps, [row.tolist() for row in rows], events.reward_terms))
+            return True
+
+        learn(learner, on_step=note)
+        seen.append(told)
+    assert seen[0] == seen[1]
+    assert sum(len(rows[0]) for _, rows, _ in seen[0]) > 10
+
+
+def test_the_learning_rate_is_that_of_the_library_with_graphs(graphed):
+    config = configure(ppo={"final_lr_fraction": 0.1})
+    learner, figures = learn(graphed(config))
+    _, expected = learn(SB3Learner(config))
+    assert figures["train/learning_rate"] == pytest.approx(expected["train/learning_rate"])
+    assert float(learner._adam._lr) == pytest.approx(0.1 * 3e-4)  # at the end of the run
+
+
+def test_with_graphs_two_runs_give_the_same_bits(graphed):
+    first, second = (weights(learn(graphed(configure()))[0]) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert (first != weights(graphed(configure()))).any()
+
+
+def test_graphs_that_were_released_are_captured_again_and_change_nothing(graphed):
+    found = []
+    for is_released in (False, True):
+        learner, _ = learn(graphed(configure(num_rollouts=4)), 2)
+        if is_released:
+            learner.close()
+            assert learner._parts is None
+        found.append(weights(learn(learner)[0]))
+    np.testing.assert_array_equal(*found)
+
+
+# --- the step budget ---
+
+
+@pytest.mark.parametrize(("num_envs", "steps", "done"), [(1, 33, 33), (3, 50, 51), (6, 192, 192)])
+def test_the_last_rollout_is_as_short_as_the_budget_requires(num_envs, steps, done):
+    config = tiny_config(num_envs=num_envs, steps=steps, policy={"net_arch": [8]}, ppo={"batch_size": 16})
+    learner, _ = learn(ours(config))
+    assert learner.num_timesteps == done
+    assert np.isfinite(weights(learner)).all()
+
+
+# --- threads ---
+
+
+@pytest.mark.parametrize(("threaded_s", "is_better"), [(0.8, True), (1.2, False)])
+def test_a_second_thread_is_used_where_it_is_faster(threaded_s, is_better):
+    choice = ThreadChoice(num_trials=3)
+    tried = []
+    for _ in range(6):
+        tried.append(choice.should_use())
+        choice.note(tried[-1], threaded_s if tried[-1] else 1.0)
+    assert tried == [True, False] * 3
+    assert [choice.should_use() for _ in range(3)] == [is_better] * 3
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+def test_threads_change_no_bit(monkeypatch, is_better):
+    expected = trained(configure(num_rollouts=2))
+    monkeypatch.setattr(ThreadChoice, "should_use", lambda self: is_better)
+    np.testing.assert_array_equal(trained(configure(num_rollouts=2)), expected)
+
+
+# --- the standard deviation ---
+
+
+@pytest.mark.parametrize(("remaining", "min_std"), [(1.0, 0.5), (0.5, 0.3), (0.0, 0.1)])
+def test_the_standard_deviation_is_clamped(remaining, min_std):
+    learner = ours(configure(ppo={"min_std": 0.5, "final_min_std": 0.1}))
+    for std in (0.01, 5.0):
+        learner._adam.value(ppo_module.LOG_STD).fill_(math.log(std))
+        learner._limit_std(remaining)
+        assert learner.policy().weights["log_std"] == pytest.approx(math.log(max(std, min_std)))
+
+
+def test_the_weights_of_a_model_are_taken_over():
+    config = configure()
+    model, _ = learn(ours(config))
+    started = ours(configure(seed=7))
+    started.load_policy(model.policy())
+    assert torch.equal(started._adam.values, model._adam.values)
+    np.testing.assert_array_equal(started.policy().normalizer["obs_mean"], model.policy().normalizer["obs_mean"])
+    assert as_tensors(model.policy().weights).keys() == started.policy().weights.keys()
