@@ -57,7 +57,7 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 def cartpole(train: Callable[..., Trained]) -> Trained:
     """PPO with a normalizer and discrete actions."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.runs.hyperparameters import PPOSettings
+    from hotlap.hyperparameters import PPOSettings
     from hotlap.runs.run_config import NormalizeSettings
 
     return train(
@@ -74,7 +74,7 @@ def cartpole(train: Callable[..., Trained]) -> Trained:
 def racer(train: Callable[..., Trained]) -> Trained:
     """PPO on the racer with normalizer, action repeat, stack and Fourier features."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.runs.hyperparameters import PPOSettings
+    from hotlap.hyperparameters import PPOSettings
     from hotlap.runs.run_config import NormalizeSettings, RacerOptions
 
     return train(
@@ -93,7 +93,7 @@ def racer(train: Callable[..., Trained]) -> Trained:
 def soft_racer(train: Callable[..., Trained]) -> Trained:
     """SAC on the racer with default options."""
     from hotlap.models.model_file import PolicySettings
-    from hotlap.runs.hyperparameters import SACSettings
+    from hotlap.hyperparameters import SACSettings
     from hotlap.runs.run_config import RacerOptions
 
     return train(

@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from hotlap.bench import training as benchmark
 from hotlap.bench.training import AlternatingClock, bench_config, measure_training, peak_memory_mb
 from hotlap.errors import ConfigError
-from hotlap.runs.hyperparameters import PPOSettings
+from hotlap.hyperparameters import PPOSettings
 from hotlap.runs.recipe import resolve_config
 from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import CheckpointManager

@@ -8,7 +8,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import hotlap
-from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
+from hotlap.training.sb3.vec_envs.vector_env import GymVectorVecEnv
 
 CONFIG = {"episode": {"maxSteps": 40, "stillnessTimeoutTicks": 15, "start": "random"}}
 PPO_SIZE = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "seed": 0, "device": "cpu"}

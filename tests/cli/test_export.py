@@ -18,7 +18,7 @@ from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import find_shipped
 from hotlap.sim.policy_forward import decide_cars, make_memory
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 from tiny_runs import recipe_config, tiny_config, train
 
 DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "models.md"

@@ -8,7 +8,7 @@ import pytest
 
 from hotlap.cli import run_monitor
 from hotlap.cli.run_monitor import print_status, show_progress
-from hotlap.training.callbacks.progress import TrainingProgress
+from hotlap.training.progress import TrainingProgress
 
 EARLY = TrainingProgress(40_000, 1_000_000, 10_000.0, -0.001)
 LATE = TrainingProgress(400_000, 1_000_000, 10_000.0, 0.5, 0.666, 44.951, 44.2, 0.5876)

@@ -18,7 +18,7 @@ from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.policy import LearnedPolicy, policy_arguments
 from hotlap.models.space_data import space_data
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.training.vec_envs.factory import make_cars
+from hotlap.training.sb3.vec_envs.factory import make_cars
 
 NUM_CARS = 5
 SEED = 17

@@ -28,7 +28,7 @@ from hotlap.models.shipped_models import champion_tracks, find_shipped
 from hotlap.models.space_data import space_data
 from hotlap.sim.policy_forward import decide_cars, make_memory
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 from models.conftest import RUNS
 from models.sample_spaces import SPACES
 

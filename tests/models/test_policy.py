@@ -17,7 +17,7 @@ from hotlap.models import policy
 from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.policy import LearnedPolicy, network_observations, policy_arguments, policy_kind
 from hotlap.models.space_data import space_data
-from hotlap.runs.hyperparameters import PPOSettings
+from hotlap.hyperparameters import PPOSettings
 
 
 def sample(space: spaces.Space[Any], num_rows: int) -> np.ndarray:

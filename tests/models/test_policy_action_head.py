@@ -15,7 +15,7 @@ from hotlap.models.sb3_exchange import export_sb3, read_sb3
 from hotlap.runs.run_config import RunConfig
 from hotlap.sim.policy_forward import decide_cars, make_memory
 from hotlap.training.algorithms.registry import build_learner
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import skip_evaluation, tiny_config, train
 
 POLICY = {"net_arch": [8, 6], "activation": "tanh", "action_head": "pedal_axis"}

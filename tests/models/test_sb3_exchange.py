@@ -28,7 +28,7 @@ from hotlap.models.model_file import ModelFile, read_model, write_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.models.sb3_exchange import export_sb3, read_sb3
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 from models.sample_spaces import SPACES, SpacesOnlyEnv
 
 RACERS = ["recipe", "ppo-racer", "sac-racer"]

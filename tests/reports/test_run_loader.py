@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 # Imported here, outside the time limit of a test, because it loads torch.
-import hotlap.training.vec_envs.factory  # noqa: F401
+import hotlap.training.sb3.vec_envs.factory  # noqa: F401
 from hotlap.errors import ConfigError, HotlapError, InputFileError, ModelError
 from hotlap.reports.run_loader import is_run, read_run
 from hotlap.reports.run_record import EvaluationFigures

@@ -8,7 +8,7 @@ import pytest
 
 from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.models.model_file import PolicySettings
-from hotlap.runs.hyperparameters import A2CSettings, PPOSettings, SACSettings
+from hotlap.hyperparameters import A2CSettings, PPOSettings, SACSettings
 from hotlap.runs.run_config import (
     EvaluationSettings,
     NormalizeSettings,

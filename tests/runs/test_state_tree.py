@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from hotlap.errors import StateError
-from hotlap.training.state.state_tree import join_tree, split_tree
+from hotlap.runs.state_tree import join_tree, split_tree
 
 DTYPES = [np.bool_, np.uint8, np.int32, np.int64, np.uint64, np.float32, np.float64]
 ARRAYS = st.sampled_from(DTYPES).flatmap(lambda dtype: npst.arrays(dtype, npst.array_shapes(min_dims=0, max_side=3)))

@@ -5,31 +5,48 @@ import math
 import pytest
 
 from hotlap.errors import OutputFileError
+from hotlap.learning.distributed.processes import ALONE
+from hotlap.learning.step_budget import plan_rollout
 from hotlap.runs.snapshot import Snapshot
-from hotlap.training.algorithms.a2c import HotlapA2C
-from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.sac import HotlapSAC
-from hotlap.training.callbacks.checkpointing import CheckpointingCallback
+from hotlap.training.checkpointing import Checkpointing
 from hotlap.training.policy_evaluation import PolicyScore
+
+ON_POLICY, OFF_POLICY = 0, 1000  # bytes of the replay buffer
+
+
+class CountingLearner:
+    """Counts steps, and does nothing else."""
+
+    processes = ALONE
+    has_atomic_rollouts = False
+
+    def __init__(self, replay_bytes, n_steps, n_envs):
+        self.replay_bytes, self.n_steps, self.total_envs = replay_bytes, n_steps, n_envs
+        self.num_timesteps, self.budget = 0, 0
+
+    @property
+    def plan(self):
+        return plan_rollout(self.num_timesteps, self.budget, self.total_envs, self.n_steps)
+
+    def policy(self):
+        return self
 
 
 class Run:
-    """A run without learning under a real callback; also its own run state, writer and evaluator."""
+    """A run without learning under real checkpointing; also its own run state, writer and evaluator."""
 
-    def __init__(self, kind=HotlapPPO, *, n_steps=40, n_envs=1, interval=0, evaluation_interval=0, scores=(), **more):
-        self.saved = []  # (step, step of the state, the callback's state in it)
+    def __init__(
+        self, replay_bytes=ON_POLICY, *, n_steps=40, n_envs=1, interval=0, evaluation_interval=0, scores=(), **more
+    ):
+        self.saved = []  # (step, step of the state, the checkpointing's state in it)
         self.evaluated, self.best, self.logged = [], [], []
         self.is_disk_full = False
         self.num_captures = 0
-        self.n_steps = n_steps
-        self.learner = kind.__new__(kind)
-        self.learner.n_envs, self.learner.num_timesteps = n_envs, 0
+        self.learner = CountingLearner(replay_bytes, n_steps, n_envs)
         self._scores = iter(scores)
-        self.callback = CheckpointingCallback(
-            self, self, self, checkpoint_interval=interval, evaluation_interval=evaluation_interval, **more
+        self.checkpointing = Checkpointing(
+            self.learner, self, self, self, checkpoint_interval=interval, evaluation_interval=evaluation_interval, **more
         )
-        self.learner._logger = None
-        self.callback.init_callback(self.learner)
 
     has_best = True
 
@@ -38,7 +55,7 @@ class Run:
 
     def resume_from(self, saved):
         _, self.learner.num_timesteps, state = saved
-        self.callback.set_state(state)
+        self.checkpointing.set_state(state)
         return self
 
     def capture(self, checkpointing, *, with_replay):
@@ -51,12 +68,12 @@ class Run:
             raise OutputFileError("checkpoint: cannot be written (No space left on device).")
         self.saved.append((step, snapshot.step, snapshot.plain["checkpointing"]))
 
-    def score_learner(self, learner):
-        self.evaluated.append(learner.num_timesteps)
+    def score(self, policy):
+        self.evaluated.append(policy.num_timesteps)
         score = next(self._scores, 0.0)
         return PolicyScore((score,), {"eval/mean_reward": score}, {"racer/completion_rate": 0.75})
 
-    def lap_figures(self, learner):
+    def lap_figures(self, policy):
         return {"racer/completion_rate": 0.25}
 
     def log_evaluation(self, figures, step):
@@ -68,24 +85,20 @@ class Run:
         self.best.append(snapshot.step)
 
     def learn(self, steps, stop_at=None):
-        """Call the callback as the library does, up to `steps`; False where the callback stopped it."""
-        learner = self.learner
-        self.callback.on_training_start({}, {})
-        is_running = True
-        while is_running and learner.num_timesteps < steps:
-            left = math.ceil((steps - learner.num_timesteps) / learner.n_envs)
-            learner.rollout_steps = min(self.n_steps, left)
-            learner.is_rollout_short = left < self.n_steps
-            self.callback.on_rollout_start()
-            for _ in range(learner.rollout_steps):
-                learner.num_timesteps += learner.n_envs
+        """Go through a run as the trainer does, up to `steps`; False where it was stopped."""
+        learner, checkpointing = self.learner, self.checkpointing
+        learner.budget = steps
+        checkpointing.begin_training()
+        while learner.num_timesteps < steps:
+            checkpointing.begin_rollout()
+            for _ in range(learner.plan.num_steps):
+                learner.num_timesteps += learner.total_envs
                 if stop_at is not None and learner.num_timesteps >= stop_at:
-                    self.callback.is_stop_requested = True
-                is_running = self.callback.on_step()
-                if not is_running:
-                    break
-        self.callback.on_training_end()
-        return is_running
+                    checkpointing.is_stop_requested = True
+                if not checkpointing.note_step():
+                    return False
+        checkpointing.end_training()
+        return True
 
     @property
     def steps(self):
@@ -116,7 +129,7 @@ def test_checkpoints_are_saved_at_each_interval_with_a_state_from_a_rollout_boun
     assert run.steps == expected
 
 
-@pytest.mark.parametrize("kind", [HotlapPPO, HotlapA2C, HotlapSAC])
+@pytest.mark.parametrize("kind", [ON_POLICY, OFF_POLICY])
 def test_a_checkpoint_at_the_end_of_a_short_rollout_holds_the_state_before_it(kind):
     run = Run(kind, n_steps=4, interval=10)
     run.learn(10)
@@ -126,10 +139,10 @@ def test_a_checkpoint_at_the_end_of_a_short_rollout_holds_the_state_before_it(ki
 @pytest.mark.parametrize(
     ("kind", "n_steps", "num_captures"),
     [
-        (HotlapPPO, 40, 5),  # at each boundary, in case of a stop
-        (HotlapA2C, 5, 3),  # only those that are saved
-        (HotlapSAC, 1, 3),
-        (HotlapSAC, 40, 3),  # a replay buffer is copied only for a checkpoint
+        (ON_POLICY, 40, 5),  # at each boundary, in case of a stop
+        (ON_POLICY, 5, 3),  # only those that are saved
+        (OFF_POLICY, 1, 3),
+        (OFF_POLICY, 40, 3),  # a replay buffer is copied only for a checkpoint
     ],
 )
 def test_states_are_captured_only_where_they_may_be_needed(kind, n_steps, num_captures):
@@ -153,17 +166,17 @@ def test_a_full_disk_costs_the_checkpoint_and_is_logged(caplog):
     run = Run(interval=30)
     run.is_disk_full = True
     run.learn(50)
-    assert (run.saved, run.callback.is_saved) == ([], False)
+    assert (run.saved, run.checkpointing.is_saved) == ([], False)
     [message] = caplog.messages
     assert "No space left on device" in message
     assert "Training continues" in message
     run.is_disk_full = False
     run.learn(100)
     assert [step for step, _ in run.steps] == [60, 90]
-    assert run.callback.is_saved
+    assert run.checkpointing.is_saved
     run.is_disk_full = True
     run.learn(200, stop_at=110)
-    assert (run.callback.is_stopped, run.callback.is_saved) == (True, False)
+    assert (run.checkpointing.is_stopped, run.checkpointing.is_saved) == (True, False)
 
 
 # --- stopping ---
@@ -174,10 +187,10 @@ def test_a_stop_saves_the_state_before_the_rollout_at_once(stop_at):
     run = Run()
     assert not run.learn(200, stop_at)
     assert run.steps == [(stop_at, (stop_at - 1) // 40 * 40)]
-    assert run.callback.is_stopped
+    assert run.checkpointing.is_stopped
 
 
-@pytest.mark.parametrize(("kind", "n_steps"), [(HotlapA2C, 5), (HotlapSAC, 4)])
+@pytest.mark.parametrize(("kind", "n_steps"), [(ON_POLICY, 5), (OFF_POLICY, 4)])
 def test_without_a_captured_state_a_stop_waits_for_the_end_of_the_rollout(kind, n_steps):
     run = Run(kind, n_steps=n_steps)
     assert not run.learn(200, stop_at=11)
@@ -187,19 +200,19 @@ def test_without_a_captured_state_a_stop_waits_for_the_end_of_the_rollout(kind, 
 
 def test_a_stop_requested_before_the_start_saves_the_initial_state_and_one_after_the_end_nothing():
     run = Run()
-    run.callback.is_stop_requested = True
+    run.checkpointing.is_stop_requested = True
     assert not run.learn(200)
     assert run.steps == [(1, 0)]
-    run = Run(HotlapA2C, n_steps=5)
+    run = Run(ON_POLICY, n_steps=5)
     assert run.learn(10, stop_at=10)
-    assert (run.steps, run.callback.is_stopped) == ([], False)
+    assert (run.steps, run.checkpointing.is_stopped) == ([], False)
 
 
 def test_a_stop_does_not_wait_for_a_due_evaluation_which_the_resumed_run_makes():
-    run = Run(HotlapA2C, n_steps=5, evaluation_interval=10)
+    run = Run(ON_POLICY, n_steps=5, evaluation_interval=10)
     run.learn(200, stop_at=9)
     assert run.evaluated == []
-    resumed = Run(HotlapA2C, n_steps=5, evaluation_interval=10).resume_from(run.saved[-1])
+    resumed = Run(ON_POLICY, n_steps=5, evaluation_interval=10).resume_from(run.saved[-1])
     resumed.learn(15)
     assert resumed.evaluated[0] == run.saved[-1][1] == 10
 
@@ -291,17 +304,17 @@ def test_a_resumed_run_has_every_point_of_the_laps_once(stop_at):
     _, step, _ = run.saved[-1]
     # The rule may say something else now: the checkpoint decides.
     resumed = Run(**{**options, "logs_laps": False}).resume_from(run.saved[-1])
-    assert resumed.callback.logs_laps
+    assert resumed.checkpointing.logs_laps
     resumed.learn(280)
     kept = [point for point in laps_of(run) if point[0] <= step]
     assert kept + laps_of(resumed) == laps_of(whole)
 
 
 def test_a_checkpoint_without_the_laps_state_resumes():
-    state = Run(evaluation_interval=120).callback.get_state()
+    state = Run(evaluation_interval=120).checkpointing.get_state()
     for name in ("next_curve", "laps_logged_at", "logs_laps"):
         del state[name]
     run = Run(evaluation_interval=120, curve_interval=40, logs_laps=True)
-    run.callback.set_state(state)
+    run.checkpointing.set_state(state)
     run.learn(80)
     assert laps_of(run) == [(40, 0.25), (80, 0.75)]

@@ -4,7 +4,7 @@ import pytest
 from hotlap.errors import StateError, TrainingError
 from hotlap.learning.distributed.processes import ALONE, Place, Processes
 from hotlap.runs.snapshot import Snapshot
-from hotlap.training.state.divided_cars import join_cars, take_cars
+from hotlap.training.divided_cars import join_cars, take_cars
 
 
 class Recorded(Processes):
@@ -27,7 +27,7 @@ def snapshot_of(cars, weight=1.0):
         {
             "policy": {"weight": np.array([weight])},
             "envs": {**columns, "is_reset": np.array(True)},
-            "learner": {"last_step/_last_obs/array": columns["obs"], "log_ent_coef": np.ones(3)},
+            "learner": {"log_ent_coef": np.ones(3)},
             "normalizer": {"returns": columns["x"], "obs_mean": np.zeros(2)},
         },
     )

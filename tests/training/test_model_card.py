@@ -5,7 +5,7 @@ from dataclasses import replace
 from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.training.model_card import make_card
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import LUNAR, tiny_config
 
 

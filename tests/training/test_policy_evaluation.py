@@ -13,7 +13,7 @@ from hotlap.training import policy_evaluation
 from hotlap.training.algorithms.registry import build_learner
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import SELECTION_SEED, PolicyEvaluator, evaluate_model, score_laps
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import RACER, folder_at, tiny_config, train
 
 

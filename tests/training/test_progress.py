@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hotlap.training.callbacks import progress as progress_module
-from hotlap.training.callbacks.progress import INTERVAL_S, ProgressCallback, TrainingProgress
+from hotlap.training import progress as progress_module
+from hotlap.training.progress import INTERVAL_S, ProgressReporter, TrainingProgress
 
 
 @pytest.fixture
@@ -17,27 +17,28 @@ def clock(monkeypatch):
 
 
 class Run:
-    """A double of the learner that the callback watches."""
+    """Steps of a run, reported as they come."""
 
     def __init__(self, clock, first_step: int = 0, **more) -> None:
         self.reports: list[TrainingProgress] = []
-        self.clock = clock
-        self.model = SimpleNamespace(num_timesteps=first_step, ep_info_buffer=None, logger=None, get_env=lambda: None)
-        self.callback = ProgressCallback(self.reports.append, 1000, **more)
-        self.callback.init_callback(self.model)
-        self.callback.on_training_start({}, {})
+        self.clock, self.num_steps = clock, first_step
+        self.reporter = ProgressReporter(self.reports.append, 1000, **more)
+        self.reporter.begin(first_step)
 
     def step(self, seconds: float, steps: int) -> None:
         self.clock.now_s += seconds
-        self.model.num_timesteps += steps
-        assert self.callback.on_step()
+        self.num_steps += steps
+        self.reporter.note(self.num_steps)
+
+    def end(self) -> None:
+        self.reporter.end(self.num_steps)
 
 
 def test_the_start_the_end_and_every_interval_are_reported(clock):
     run = Run(clock)
     for _ in range(84):
         run.step(INTERVAL_S / 8, 1)  # an eighth: no rounding
-    run.callback.on_training_end()
+    run.end()
     assert [one.step for one in run.reports] == [*range(0, 81, 8), 84]
     assert {one.total for one in run.reports} == {1000}
     assert [one.step for one in run.reports if one.is_end] == [84]
@@ -52,10 +53,10 @@ def test_the_speed_is_that_of_this_process_only(clock):
 
 
 def test_the_return_is_the_mean_of_the_last_episodes(clock):
-    run = Run(clock)
+    found = [None, 1.5]
+    run = Run(clock, mean_return=lambda: found.pop(0))
     assert run.reports[-1].mean_return is None
-    run.model.ep_info_buffer = [{"r": 1.0}, {"r": 2.0}]
-    run.callback.on_training_end()
+    run.end()
     assert run.reports[-1].mean_return == 1.5
 
 

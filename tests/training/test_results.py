@@ -27,7 +27,7 @@ from hotlap.training.results import (
     make_results,
     provenance,
 )
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import RACER, tiny_config
 
 CONFIG = tiny_config(num_envs=3, checkpoint={"interval": 40})

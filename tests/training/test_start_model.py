@@ -12,7 +12,7 @@ from hotlap.runs.run_config import RunConfig, load_config
 from hotlap.runs.run_folder import RunFolder
 from hotlap.training.algorithms.registry import build_learner
 from hotlap.training.start_model import load_start_model, start_options
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import ALGORITHMS, LUNAR, REMOTE_RACER, assert_same_run, skip_evaluation, tensors, tiny_config, train
 
 

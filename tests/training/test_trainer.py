@@ -29,8 +29,8 @@ from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator, evalu
 from hotlap.training.results import ExperimentResults
 from hotlap.training.state import run_state
 from hotlap.training.trainer import Trainer
-from hotlap.training.vec_envs.factory import TrainingEnvs
-from hotlap.training.vec_envs.tensor_cars import TensorCars
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.tensor_cars import TensorCars
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,

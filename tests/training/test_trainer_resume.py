@@ -24,7 +24,7 @@ from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
 from hotlap.training.trainer import Trainer
-from hotlap.training.vec_envs.tensor_cars import TensorCars
+from hotlap.training.sb3.vec_envs.tensor_cars import TensorCars
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,

@@ -16,7 +16,7 @@ from hotlap.runs.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.algorithms.registry import build_learner
 from hotlap.training.checkpoint import load_checkpoint, save_snapshot
 from hotlap.training.state.learner_state import capture, normalizer_arrays, preserve_rng, restore, restore_generators
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import ALGORITHMS, tiny_config
 
 DICT, IMAGE = "hotlap-tests/Dict-v0", "hotlap-tests/Image-v0"

@@ -9,10 +9,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from stable_baselines3.common.monitor import Monitor
 
 from hotlap.errors import ActionError, ConfigError
-from hotlap.training.vec_envs.base import BatchVecEnv
-from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
-from hotlap.training.vec_envs.racer import RacerVecEnv
-from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
+from hotlap.training.sb3.vec_envs.base import BatchVecEnv
+from hotlap.training.sb3.vec_envs.envpool import EnvPoolVecEnv
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.vector_env import GymVectorVecEnv
 
 pytestmark = pytest.mark.timeout(60)  # EnvPool imports a thousand environments
 

@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 from hotlap.errors import ActionError, ConfigError, TrainingError
-from hotlap.training.vec_envs.envpool import EnvPoolVecEnv, _import_envpool
+from hotlap.training.sb3.vec_envs.envpool import EnvPoolVecEnv, _import_envpool
 
 if find_spec("envpool") is None:  # found without an import, which takes seconds in every process that runs tests
     pytest.skip("EnvPool is not installed", allow_module_level=True)

@@ -6,9 +6,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from hotlap.errors import BridgeConnectionError, ConfigError, TrackError, TrainingError
 from hotlap.runs.run_config import RacerOptions, in_process
-from hotlap.training.vec_envs.envpool import EnvPoolVecEnv
-from hotlap.training.vec_envs.factory import TrainingEnvs, make_cars
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.envpool import EnvPoolVecEnv
+from hotlap.training.sb3.vec_envs.factory import TrainingEnvs, make_cars
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 from tiny_runs import LUNAR, RACER, REMOTE_RACER, tiny_config
 
 NO_BRIDGE = {"bridge_url": "ws://127.0.0.1:9"}

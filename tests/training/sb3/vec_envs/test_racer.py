@@ -17,7 +17,7 @@ from hotlap.envs.infos import REWARD_KEYS
 from hotlap.envs.observations import MAX_STACK
 from hotlap.envs.racer import RacerEnv
 from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 
 F = np.float32
 # All reward terms are used; cars that brake end by standing still, the others after two seconds.

@@ -11,7 +11,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize
 
 from hotlap.envs.racer import RacerEnv
-from hotlap.training.vec_envs.racer import RacerVecEnv
+from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 
 # Episodes short enough that a tiny run sees several, ended by time and by standing still.
 SHORT = {"episode": {"maxSteps": 25, "stillnessTimeoutTicks": 12, "start": "random"}}

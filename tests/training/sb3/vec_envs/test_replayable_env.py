@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from hotlap.errors import ActionError, ConfigError, StateError
-from hotlap.training.vec_envs.replayable_env import INITIAL_CAPACITY, ReplayableEnv, plain_options
+from hotlap.training.sb3.vec_envs.replayable_env import INITIAL_CAPACITY, ReplayableEnv, plain_options
 
 
 class Walk(gym.Env):

@@ -13,7 +13,7 @@ import hotlap
 from hotlap.drivers.casual import CasualDriver
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.errors import ActionError, ConfigError
-from hotlap.training.vec_envs.vector_env import GymVectorVecEnv
+from hotlap.training.sb3.vec_envs.vector_env import GymVectorVecEnv
 
 SHORT = {"episode": {"maxSteps": 40, "stillnessTimeoutTicks": 15, "start": "random"}}
 
