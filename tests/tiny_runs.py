@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.config import build, snake_case
@@ -18,7 +17,7 @@ from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig
 from hotlap.runs.run_folder import RunFolder
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.trainer import Outcome, Trainer
+from hotlap.training.trainer import Observer, Outcome, Trainer
 
 # The first optimizer imports half of torch, which takes seconds; here it counts towards no test's timeout.
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])
@@ -70,17 +69,16 @@ def recipe_config(steps: int = 2048) -> RunConfig:
     )
 
 
-class StopAt(BaseCallback):
+class StopAt(Observer):
     """Asks the trainer to stop at a step, as a signal handler would."""
 
     trainer: Trainer
 
     def __init__(self, step: int) -> None:
-        super().__init__()
         self._step = step
 
-    def _on_step(self) -> bool:
-        if self.num_timesteps >= self._step:
+    def on_step(self, events):
+        if events.num_timesteps >= self._step:
             self.trainer.stop()
         return True
 
@@ -95,9 +93,9 @@ def folder_at(path: Path, config: RunConfig) -> RunFolder:
 
 def train(config: RunConfig, path: Path, stop_at: int | None = None, resume: bool = False) -> Outcome:
     """Train in a folder, from the start or from the newest checkpoint."""
-    stops = [] if stop_at is None else [StopAt(stop_at)]
-    trainer = Trainer(config, folder_at(path, config), callbacks=stops)
-    for stop in stops:
+    stop = None if stop_at is None else StopAt(stop_at)
+    trainer = Trainer(config, folder_at(path, config), observers=() if stop is None else (stop,))
+    if stop is not None:
         stop.trainer = trainer
     return trainer.run(trainer.checkpoints.find_newest() if resume else None)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hotlap.envs.fleet_vector import FleetVectorEnv
 from hotlap.envs.spaces import action_space
 from hotlap.errors import TrainingError
 from hotlap.learning.distributed.processes import Place, Processes
@@ -44,3 +45,12 @@ def test_the_spaces_are_those_that_the_policy_sees(algo):
 def test_several_processes_train_only_our_ppo(algo, changes):
     with pytest.raises(TrainingError, match="trains in one process only"):
         build_learner(tiny_config(algo, num_envs=2, **changes), Processes(Place(0, 2)))
+
+
+def test_the_cars_are_closed_where_the_learner_cannot_be_built(monkeypatch):
+    closed = []
+    monkeypatch.setattr(FleetVectorEnv, "close", lambda self: closed.append(self))
+    with pytest.raises(TypeError):
+        monkeypatch.setattr("hotlap.training.learners.PPO", None)
+        build_learner(tiny_config())
+    assert len(closed) == 1

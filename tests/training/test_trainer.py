@@ -6,59 +6,31 @@ import threading
 from types import SimpleNamespace
 
 import msgspec
-import numpy as np
 import pytest
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.config import as_plain
 from hotlap.errors import HotlapError, OutputFileError
-from hotlap.evaluation.evaluate import Evaluation
+from hotlap.learning.ppo import PPO
 from hotlap.models.archive import read_about, read_archive, tensors_digest
 from hotlap.models.model_file import read_model
 from hotlap.runs.metrics_document import TrainingMetrics
 from hotlap.runs.run_folder import RunFolder
 from hotlap.runs.snapshot import REPLAY_GROUP
-from hotlap.sim.world import INFO_DTYPE
-from hotlap.training import run_writer
+from hotlap.training import run_state, run_writer
 from hotlap.training import trainer as trainer_module
-from hotlap.training.algorithms.registry import LEARNERS
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator, evaluate_model
 from hotlap.training.results import ExperimentResults
-from hotlap.training.state import run_state
-from hotlap.training.trainer import Trainer
-from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
-from hotlap.training.sb3.vec_envs.tensor_cars import TensorCars
-from tiny_runs import (
-    ALGORITHMS,
-    LUNAR,
-    RACER,
-    StopAt,
-    folder_at,
-    metrics,
-    read_events,
-    skip_evaluation,
-    tiny_config,
-    train,
-)
+from hotlap.training.trainer import Observer, Trainer
+from tiny_runs import LUNAR, RACER, StopAt, folder_at, skip_evaluation, tiny_config, train
 
 
 @pytest.fixture
 def lazy(monkeypatch):
-    """Replaces the library's `learn` by a double that only records its arguments."""
-    calls = []
-
-    def learn(self, total_timesteps, **arguments):
-        calls.append((self, total_timesteps, arguments))
-        self.num_timesteps += total_timesteps
-        return self
-
-    for spec in LEARNERS.values():
-        monkeypatch.setattr(spec.learner, "learn", learn)
+    """Leaves the learning out."""
+    monkeypatch.setattr(trainer_module._Session, "_learn", lambda self: True)
     skip_evaluation(monkeypatch)
-    return calls
 
 
 # --- construction ---
@@ -98,25 +70,42 @@ def test_what_cannot_be_built_is_refused_before_anything_is_written(tmp_path, mo
     assert not path.exists()
 
 
-class Mine(BaseCallback):
-    def _on_step(self):
+class Seen(Observer):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.learners, self.steps = [], []
+
+    def on_rollout_start(self, learner):
+        self.learners.append(learner)
+
+    def on_step(self, events):
+        self.steps.append(events.num_timesteps)
         return True
 
 
-@pytest.mark.parametrize(("algo", "env"), [("ppo", RACER), ("a2c", LUNAR), ("sac", "Pendulum-v1")])
-def test_the_learner_has_the_runs_settings_and_callbacks(tmp_path, lazy, algo, env):
-    config = tiny_config(algo, env, num_envs=2, **{algo: {"learning_rate": 1.25e-3}})
-    outcome = Trainer(config, folder_at(tmp_path, config), on_progress=print, callbacks=[Mine()]).run()
-    [(model, steps, arguments)] = lazy
-    name = "TensorPPO" if algo == "ppo" else f"Hotlap{algo.upper()}"
-    assert (type(model).__name__, model.n_envs, steps) == (name, 2, 100)
-    assert arguments["reset_num_timesteps"] is True
-    assert arguments["log_interval"] == (4 if algo == "sac" else 1)
-    names = ["RacerMetricsCallback"] * (env == RACER) + ["MetricsCallback", "CheckpointingCallback", "ProgressCallback"]
-    assert [type(callback).__name__ for callback in arguments["callback"].callbacks] == [*names, "Mine"]
-    assert model.learning_rate == 1.25e-3
+@pytest.mark.parametrize(
+    ("algo", "env", "kind"), [("ppo", RACER, "PPO"), ("a2c", LUNAR, "SB3Learner"), ("sac", "Pendulum-v1", "SB3Learner")]
+)
+def test_an_observer_is_told_every_rollout_and_step_of_the_runs_learner(tmp_path, monkeypatch, algo, env, kind):
+    skip_evaluation(monkeypatch)
+    config, seen = tiny_config(algo, env, num_envs=2, **{algo: {"learning_rate": 1.25e-3}}), Seen()
+    outcome = Trainer(config, folder_at(tmp_path, config), observers=[seen]).run()
+    assert seen.steps == list(range(2, 101, 2))
+    assert {type(learner).__name__ for learner in seen.learners} == {kind}
+    assert len(seen.learners) == {"ppo": 2, "a2c": 10, "sac": 25}[algo]
     assert outcome.results.hyperparameters == as_plain(config.hyperparameters)
     assert "learning_rate = 0.00125" in (tmp_path / "config.toml").read_text()
+
+
+def test_an_observer_may_end_a_run_which_then_has_no_results(tmp_path):
+    class End(Observer):
+        def on_step(self, events):
+            return events.num_timesteps < 40
+
+    config = tiny_config()
+    outcome = Trainer(config, folder_at(tmp_path, config), observers=[End()]).run()
+    assert (outcome.step, outcome.results, outcome.is_stopped) == (40, None, False)
 
 
 def test_torch_uses_the_configured_number_of_threads(tmp_path, lazy):
@@ -126,20 +115,6 @@ def test_torch_uses_the_configured_number_of_threads(tmp_path, lazy):
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-
-
-def test_the_global_generators_are_seeded(tmp_path, lazy, monkeypatch):
-    drawn = []
-    make = trainer_module.TrainingEnvs
-
-    def drawing(*arguments):
-        drawn.append((np.random.random(), torch.rand(1).item()))  # noqa: NPY002
-        return make(*arguments)
-
-    monkeypatch.setattr(trainer_module, "TrainingEnvs", drawing)
-    for number, seed in enumerate((1, 1, 2)):
-        train(tiny_config(seed=seed), tmp_path / str(number))
-    assert drawn[0] == drawn[1] != drawn[2]
 
 
 # --- results ---
@@ -242,172 +217,14 @@ def test_a_model_holds_the_whole_state_but_no_replay_buffer(finished):
     assert 50 <= model.card.step <= 102
 
 
-def test_tensorboards_files_hold_all_documented_figures(tmp_path, monkeypatch):
-    """A real training run, except that car 0 reports a lap every 20 steps."""
-    step, steps = TensorCars.step, []
-
-    def lapping(self):
-        step(self)
-        steps.append(1)
-        if len(steps) % 20 == 0 and not self.ended[0]:
-            info = self.infos.numpy().view(INFO_DTYPE)[0, 0]
-            info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0 + len(steps), True, 2, len(steps)
-
-    monkeypatch.setattr(TensorCars, "step", lapping)
-    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
-    skip_evaluation(monkeypatch)
-    train(tiny_config(num_envs=2, steps=192, evaluation={"interval": 64}), tmp_path)
-    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-
-    def logged(name):
-        return [(event.step, pytest.approx(event.value)) for event in events.Scalars(name)]
-
-    names = set(events.Tags()["scalars"])
-    assert names >= {f"reward/{key}" for key in ("progress", "speed", "wall", "offTrack", "backward", "stillness")}
-    assert names >= {
-        "racer/mean_lap_time_sec", "racer/best_lap_time_sec", "racer/completion_rate", "racer/episodes_this_rollout",
-        "racer/gap_to_optimal", "rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "train/loss",
-        "train/approx_kl", "train/value_loss", "train/learning_rate", "eval/mean_reward",
-    }  # fmt: skip
-    # Three rollouts of 32 vector steps. Car 0 laps at steps 20, 40 and 80, not at 60: episodes end every 30 steps.
-    assert logged("racer/mean_lap_time_sec") == [(64, 50.0), (128, 70.0), (192, 110.0)]
-    assert logged("racer/best_lap_time_sec") == [(64, 50.0), (128, 70.0), (192, 110.0)]
-    assert logged("racer/episodes_this_rollout")[0] == (64, 2.0)
-    assert [step for step, _ in logged("reward/progress")] == [64, 128, 192]
-    assert [step for step, _ in logged("eval/mean_reward")] == [64, 128, 192]
-    # The library logs the loss of an update with the next rollout.
-    assert [step for step, _ in logged("train/loss")] == [128, 192]
-
-
-def single(value):
-    """As TensorBoard stores it."""
-    return float(np.float32(value))
-
-
-def racer_events(path):
-    """The scalars under racer/* of a run, by step."""
-    found = {}
-    for name, points in read_events(path).items():
-        for step, value in points if name.startswith("racer/") else ():
-            found.setdefault(step, {})[name.removeprefix("racer/")] = value
-    return found
-
-
-def racer_records(path, config):
-    """The racer's series in the metrics file, by step, without the keys that were not logged."""
-    found = {}
-    for point in metrics(folder_at(path, config))["racer_series"]:
-        step = point.pop("timestep")
-        assert step not in found
-        found[step] = {name: value for name, value in point.items() if value is not None}
-    return found
-
-
-def laps_by_evaluation(monkeypatch):
-    """Evaluations give known laps: none the first time, then each a second faster."""
-    calls = iter(range(1000))
-
-    def evaluate_laps(self, policy, episodes):
-        number = next(calls)
-        times_s = (40.0 - number, 42.0 - number) if number else ()
-        flying_s = times_s[0] if times_s else None
-        return Evaluation(
-            "x", "track-01", "random", 0, episodes, len(times_s), len(times_s) / 4, None, flying_s, flying_s, flying_s,
-            None, None, None if flying_s is None else flying_s / 28.0 - 1.0, None, 0.0, times_s,
-        )  # fmt: skip
-
-    skip_evaluation(monkeypatch)
-    monkeypatch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_laps)
-
-
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_the_laps_of_episodes_too_short_for_one_are_those_of_the_evaluations(tmp_path, monkeypatch, algo):
-    """With the same values in TensorBoard, the metrics file and the progress; nothing where there was no lap."""
-    laps_by_evaluation(monkeypatch)
-    evaluation = {"interval": 64, "episodes": 4, "curve_interval": 32, "curve_episodes": 2}
-    config, reports = tiny_config(algo, num_envs=2, steps=192, evaluation=evaluation), []
-    Trainer(config, folder_at(tmp_path, config), on_progress=reports.append).run()
-    found = racer_events(tmp_path)
-    assert found == racer_records(tmp_path, config)
-    first, *later = found.items()
-    assert first[1] == {"completion_rate": 0.0, "episodes_this_rollout": {64: 4.0}.get(first[0], 2.0)}
-    for number, (step, figures) in enumerate(later, 1):
-        is_selecting = any(at == step for at, _ in read_events(tmp_path)["eval/mean_reward"])
-        assert figures == {
-            "completion_rate": 0.5,
-            "episodes_this_rollout": 4.0 if is_selecting else 2.0,
-            "mean_lap_time_sec": 41.0 - number,
-            "best_lap_time_sec": 40.0 - number,
-            "gap_to_optimal": single((40.0 - number) / 28.0 - 1.0),
-        }
-    assert list(found)[-1] == 192
-    assert len(found) >= (3 if algo == "ppo" else 6)  # PPO's rollouts have 64 steps
-    last = reports[-1]
-    assert last.is_end
-    assert (last.completion_rate, last.mean_lap_s, last.best_lap_s, last.gap) == tuple(
-        found[192][name] for name in ("completion_rate", "mean_lap_time_sec", "best_lap_time_sec", "gap_to_optimal")
-    )
-
-
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_the_metrics_file_has_the_laps_of_training_as_tensorboard_has_them(tmp_path, monkeypatch, algo):
-    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
-    skip_evaluation(monkeypatch)
-    config = tiny_config(algo, num_envs=2, steps=192, evaluation={"interval": 64, "curve_interval": 32})
-    train(config, tmp_path)
-    found = racer_events(tmp_path)
-    assert found == racer_records(tmp_path, config)
-    assert found
-    assert all(set(figures) == {"completion_rate", "episodes_this_rollout"} for figures in found.values())
-
-
-def test_short_episodes_without_evaluations_log_no_laps(tmp_path, monkeypatch):
-    skip_evaluation(monkeypatch)
-    config = tiny_config(num_envs=2, steps=192)
-    train(config, tmp_path)
-    assert racer_events(tmp_path) == racer_records(tmp_path, config) == {}
-
-
-@pytest.mark.parametrize(("start", "is_flying"), [("line", False), ("random", True), ("anywhere", True)])
-def test_the_first_lap_is_a_flying_one_for_every_start_but_the_line(tmp_path, monkeypatch, start, is_flying):
-    """Car 0 reports a clean first lap; only a flying one has a gap to the optimum."""
-    step = TensorCars.step
-
-    def lapping(self):
-        step(self)
-        if self.episode_lengths[0] == 5:
-            info = self.infos.numpy().view(INFO_DTYPE)[0, 0]
-            info["lapTime"], info["lapClean"], info["lap"], info["stepCount"] = 30.0, True, 2, 5
-
-    monkeypatch.setattr(TensorCars, "step", lapping)
-    monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
-    skip_evaluation(monkeypatch)
-    episode = {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": start}
-    train(tiny_config(num_envs=2, steps=64, racer={"config": {"episode": episode}}), tmp_path)
-    [figures] = racer_events(tmp_path).values()
-    assert figures["mean_lap_time_sec"] == 30.0
-    assert ("gap_to_optimal" in figures) == is_flying
-
-
-def test_a_run_shorter_than_its_recording_interval_has_its_first_and_last_step(tmp_path, monkeypatch):
-    skip_evaluation(monkeypatch)
-    config = tiny_config(num_envs=2, recording_interval=10_000)
-    train(config, tmp_path)
-    first, last = metrics(folder_at(tmp_path, config))["time_series"]
-    assert (first["timestep"], first["episode"], first["reward"], first["loss"]) == (2, 0, None, None)
-    assert (last["timestep"], last["episode"] > 0) == (100, True)
-    assert isinstance(last["reward"], float)
-    assert isinstance(last["loss"], float)
-
-
 # --- timing ---
 
 
-class Clock(BaseCallback):
-    """A clock that advances by one second per step."""
+class Clock(StopAt):
+    """A clock that advances by one second per step; also asks the trainer to stop at a step."""
 
     def __init__(self, monkeypatch):
-        super().__init__()
+        super().__init__(step=50)
         self.now_s = 1000.0
         clock = SimpleNamespace(time=self.read, monotonic=self.read)
         for module in (trainer_module, run_state):
@@ -416,9 +233,9 @@ class Clock(BaseCallback):
     def read(self):
         return self.now_s
 
-    def _on_step(self):
+    def on_step(self, events):
         self.now_s += 1.0
-        return True
+        return super().on_step(events)
 
 
 def test_training_time_is_summed_over_all_resumes_without_the_final_evaluation(tmp_path, monkeypatch):
@@ -431,11 +248,12 @@ def test_training_time_is_summed_over_all_resumes_without_the_final_evaluation(t
         return evaluate(*arguments)
 
     monkeypatch.setattr(PolicyEvaluator, "evaluate_returns", slowly)
-    folder, stop = folder_at(tmp_path, config), StopAt(50)
-    stop.trainer = Trainer(config, folder, callbacks=[stop, clock])
-    assert stop.trainer.run().results is None
+    folder = folder_at(tmp_path, config)
+    clock.trainer = Trainer(config, folder, observers=[clock])
+    assert clock.trainer.run().results is None
     clock.now_s += 10_000.0  # between the two processes
-    trainer = Trainer(config, folder, callbacks=[clock])
+    clock._step = 1000
+    trainer = Trainer(config, folder, observers=[clock])
     results = trainer.run(trainer.checkpoints.find_newest()).results
     assert results.metrics.training_time_seconds == 100.0
     assert results.metadata.start_time == "1970-01-01T00:16:40.000Z"
@@ -450,13 +268,13 @@ def test_training_time_is_summed_over_all_resumes_without_the_final_evaluation(t
 @pytest.fixture
 def cleaned_up(monkeypatch):
     """Checks at the end that environments were closed once and that no thread is left."""
-    closed, close, before = [], TrainingEnvs.close, threading.active_count()
+    closed, close, before = [], PPO.close, threading.active_count()
 
     def closing(self):
         closed.append(self)
         close(self)
 
-    monkeypatch.setattr(TrainingEnvs, "close", closing)
+    monkeypatch.setattr(PPO, "close", closing)
     yield
     assert len(closed) == 1
     assert threading.active_count() == before
@@ -468,14 +286,13 @@ def test_environments_and_threads_end_with_the_run(tmp_path, cleaned_up, monkeyp
     train(tiny_config(), tmp_path, stop_at)
 
 
-class Failing(BaseCallback):
+class Failing(Observer):
     """Raises in the middle of a rollout."""
 
     def __init__(self, error):
-        super().__init__()
         self._error = error
 
-    def _on_step(self):
+    def on_step(self, events):
         raise self._error
 
 
@@ -483,7 +300,7 @@ class Failing(BaseCallback):
 def test_environments_and_threads_end_when_learning_fails(tmp_path, cleaned_up, error):
     config = tiny_config()
     with pytest.raises(type(error)):
-        Trainer(config, folder_at(tmp_path, config), callbacks=[Failing(error)]).run()
+        Trainer(config, folder_at(tmp_path, config), observers=[Failing(error)]).run()
 
 
 def fail(*arguments, **more):
@@ -493,9 +310,8 @@ def fail(*arguments, **more):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (trainer_module, "build_learner"),
         (trainer_module, "PolicyEvaluator"),
-        (run_writer, "EventOutput"),
+        (run_writer, "EventWriter"),
         (run_writer, "MetricsCollector"),
         (run_writer, "save_snapshot"),
         (None, "on_ready"),

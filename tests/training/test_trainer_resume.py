@@ -10,21 +10,20 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.errors import ModelError, StateError
 from hotlap.evaluation.evaluate import Evaluation
+from hotlap.learning.cars import Cars
+from hotlap.learning.ppo import PPO
 from hotlap.models.archive import read_archive, write_archive
 from hotlap.runs.json_documents import encode
 from hotlap.runs.metrics_document import TrainingMetrics
 from hotlap.runs.run_folder import RunFolder
 from hotlap.sim.world import INFO_DTYPE
 from hotlap.training import trainer as trainer_module
-from hotlap.training.algorithms.tensor_ppo import TensorPPO
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
-from hotlap.training.trainer import Trainer
-from hotlap.training.sb3.vec_envs.tensor_cars import TensorCars
+from hotlap.training.trainer import Observer, Trainer
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,
@@ -134,7 +133,7 @@ def test_returns_over_several_decisions_survive_a_stop(tmp_path, whole, unevalua
 
 def test_a_run_with_graphs_stopped_and_resumed_is_bit_identical(tmp_path, unevaluated, monkeypatch):
     """As on a GPU, where a rollout cannot be stopped halfway; here without a GPU, by the same code."""
-    monkeypatch.setattr(TensorPPO, "uses_graphs", True)
+    monkeypatch.setattr(PPO, "uses_graphs", True)
     config = tiny_config(num_envs=3, steps=400)
     train(config, tmp_path / "whole")
     reached = [train(config, tmp_path / "stopped", stop_at=7).step]
@@ -161,7 +160,7 @@ def test_a_run_can_be_stopped_at_any_step_before_its_last_rollout(tmp_path, whol
 
 def test_a_lap_before_the_stop_counts_for_the_episode_that_ends_after_it(tmp_path, unevaluated, monkeypatch):
     """Car 0 reports a lap at the first of the 30 steps of each of its episodes."""
-    step = TensorCars.step
+    step = Cars.step
 
     def lapping(self):
         step(self)
@@ -171,7 +170,7 @@ def test_a_lap_before_the_stop_counts_for_the_episode_that_ends_after_it(tmp_pat
         elif self.ended[0]:
             info["lap"] = 2
 
-    monkeypatch.setattr(TensorCars, "step", lapping)
+    monkeypatch.setattr(Cars, "step", lapping)
     monkeypatch.setattr(trainer_module, "has_time_for_laps", lambda _: True)
     config = tiny_config()
     train(config, tmp_path / "whole")
@@ -285,17 +284,15 @@ def test_a_resumed_run_over_envpool_warns_that_its_episodes_restart_and_continue
     stopped = train(config, tmp_path, stop_at=70)
     begun = []
 
-    class Look(BaseCallback):
-        def _on_rollout_start(self):
+    class Look(Observer):
+        def on_rollout_start(self, learner):
             if not begun:
-                normalizer = self.model.get_vec_normalize_env()
-                seen = normalizer.unnormalize_obs(self.model._last_obs.copy())
-                begun.append((self.num_timesteps, seen, normalizer.get_original_obs(), self.model._last_original_obs))
+                model = learner.model
+                normalizer = model.get_vec_normalize_env()
+                seen = normalizer.unnormalize_obs(model._last_obs.copy())
+                begun.append((model.num_timesteps, seen, normalizer.get_original_obs(), model._last_original_obs))
 
-        def _on_step(self):
-            return True
-
-    trainer = Trainer(config, folder_at(tmp_path, config), callbacks=[Look()])
+    trainer = Trainer(config, folder_at(tmp_path, config), observers=[Look()])
     outcome = trainer.run(trainer.checkpoints.find_newest())
     assert "Their episodes restart" in caplog.text
     assert (outcome.results is not None, outcome.step) == (True, 100)
@@ -406,22 +403,21 @@ def small_disk(tmp_path):
     subprocess.run(["umount", tmp_path], check=True)
 
 
-class FillDisk(BaseCallback):
+class FillDisk(Observer):
     """Fills the disk from one step to another."""
 
     def __init__(self, disk: Path, first: int, last: int) -> None:
-        super().__init__()
         self._file, self._first, self._last = disk / "filler", first, last
 
-    def _on_step(self) -> bool:
-        if self.num_timesteps == self._first:
+    def on_step(self, events) -> bool:
+        if events.num_timesteps == self._first:
             with self._file.open("wb", buffering=0) as file:
                 try:
                     while True:
                         file.write(bytes(512))
                 except OSError:
                     pass
-        if self.num_timesteps == self._last:
+        if events.num_timesteps == self._last:
             self._file.unlink()
         return True
 
@@ -429,16 +425,16 @@ class FillDisk(BaseCallback):
 def test_a_full_disk_costs_the_new_checkpoint_only(small_disk, whole, unevaluated, caplog):
     config = tiny_config(steps=150, recording_interval=1)
     path = small_disk / "run"
-    trainer = Trainer(config, folder_at(path, config), callbacks=[FillDisk(small_disk, 50, 110)])
+    trainer = Trainer(config, folder_at(path, config), observers=[FillDisk(small_disk, 50, 110)])
     seen = []
 
-    class Look(BaseCallback):
-        def _on_step(self):
-            if self.num_timesteps == 100:
+    class Look(Observer):
+        def on_step(self, events):
+            if events.num_timesteps == 100:
                 seen.append(trainer.checkpoints.find_newest().step)
             return True
 
-    trainer.callbacks = (*trainer.callbacks, Look())
+    trainer.observers = (*trainer.observers, Look())
     assert trainer.run().step == 150
     assert seen == [40]
     assert "checkpoint_80.zip: cannot be written (No space left on device)" in caplog.text
@@ -453,7 +449,7 @@ def test_a_stop_on_a_full_disk_is_reported_as_unsaved_and_the_checkpoint_before_
 ):
     config, path = tiny_config(), small_disk / "run"
     stop = StopAt(70)
-    stop.trainer = Trainer(config, folder_at(path, config), callbacks=[FillDisk(small_disk, 60, 1000), stop])
+    stop.trainer = Trainer(config, folder_at(path, config), observers=[FillDisk(small_disk, 60, 1000), stop])
     outcome = stop.trainer.run()
     assert (outcome.results, outcome.is_saved) == (None, False)
     (small_disk / "filler").unlink()

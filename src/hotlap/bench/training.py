@@ -67,7 +67,7 @@ def measure_training(
     try:
         clock = AlternatingClock(rollouts, stock_learner(config, envs.env))
         with tempfile.TemporaryDirectory(prefix="hotlap-bench-") as place:
-            Trainer(config, RunFolder(Path(place), config.experiment_id), observer=clock).run()
+            Trainer(config, RunFolder(Path(place), config.experiment_id), observers=[clock]).run()
     finally:
         envs.close()
     num_decisions = num_envs * config.ppo.n_steps

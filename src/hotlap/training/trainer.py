@@ -1,7 +1,7 @@
 """Trains one run from one configuration: collect, update, log, evaluate, save, until the step budget is used up."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ class Trainer:
         config: RunConfig,
         folder: RunFolder,
         on_progress: OnProgress | None = None,
-        observer: Observer | None = None,
+        observers: Sequence[Observer] = (),
         writer: RunWriter | None = None,
         processes: Processes = ALONE,
     ) -> None:
@@ -84,7 +84,7 @@ class Trainer:
         self.checkpoints = CheckpointManager(folder.path, config.checkpoint)
         self.lock = RunLock(folder.path)  # held while training; a caller that prepares the folder acquires it before
         self.on_progress = on_progress
-        self.observer = observer or Observer()
+        self.observers = tuple(observers)
         self.processes = processes
         own_writer = RunWriter if processes.is_leader else SilentRunWriter
         self.writer = writer if writer is not None else own_writer(config, folder)
@@ -224,7 +224,8 @@ class _Session:
             self._progress.begin(learner.num_timesteps)
         while learner.num_timesteps < self._config.steps:
             checkpointing.begin_rollout()  # evaluates and saves where that is due
-            self._trainer.observer.on_rollout_start(learner)
+            for observer in self._trainer.observers:
+                observer.on_rollout_start(learner)
             if not learner.collect(self._note_step):
                 return False
             loss = self._log.add_update(learner.update())
@@ -248,7 +249,8 @@ class _Session:
         goes_on = self.checkpointing.note_step()
         if self._progress is not None:
             self._progress.note(events.num_timesteps)
-        return self._trainer.observer.on_step(events) and goes_on
+        # All of them are told, whatever the first says.
+        return all([goes_on, *(observer.on_step(events) for observer in self._trainer.observers)])
 
     def _finish(self) -> ExperimentResults | None:
         """Save and evaluate the final model, and write the results."""

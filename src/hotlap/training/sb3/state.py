@@ -63,7 +63,7 @@ def restore(model: Algorithm, saved: Mapping[str, Any]) -> None:
         if value is not None:
             setattr(model, name, _from_layout(value))
     if saved["learner"]["log_ent_coef"] is not None:
-        model.log_ent_coef.data.copy_(torch.from_numpy(saved["learner"]["log_ent_coef"]))  # type: ignore[attr-defined]
+        model.log_ent_coef.data.copy_(torch.as_tensor(saved["learner"]["log_ent_coef"]))  # type: ignore[attr-defined]
     if is_off_policy(model):
         _restore_replay(_replay_buffer(model), saved)
 
