@@ -35,11 +35,13 @@ from stable_baselines3.common.callbacks import BaseCallback
 import hotlap
 from hotlap.envs.infos import STEP_KEYS
 from hotlap.envs.spaces import action_space, observation_space
-from hotlap.runs.hyperparameters import MAX_STEPS
+from hotlap.hyperparameters import MAX_STEPS
+from hotlap.learning.events import StepEvents
 from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.runs.run_folder import RunFolder
-from hotlap.training.trainer import Trainer
+from hotlap.training.learners import Learner
+from hotlap.training.trainer import Observer, Trainer
 
 RECIPE = "racer-ppo"
 
@@ -87,6 +89,21 @@ class Rollouts(BaseCallback):
         }
 
 
+class RunRollouts(Observer):
+    """Tells the rollouts of a run to a callback of stable-baselines3."""
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        self._rollouts = rollouts
+
+    def on_rollout_start(self, learner: Learner) -> None:
+        """Note the times."""
+        self._rollouts._on_rollout_start()
+
+    def on_step(self, events: StepEvents) -> bool:
+        """Go on until there are enough rollouts."""
+        return self._rollouts._on_step()
+
+
 class IdleEnv(gym.Env[Any, Any]):
     """Has the racer's spaces and infos and does nothing, so what a training with it takes is the library's."""
 
@@ -123,9 +140,9 @@ def running_bridge() -> Iterator[tuple[str, psutil.Process]]:
 
 
 def measure_recipe(config: RunConfig, rollouts: Rollouts) -> dict[str, float]:
-    """Train a complete run with its callbacks, metrics and checkpoints, but without evaluations."""
+    """Train a complete run with its log, metrics and checkpoints, but without evaluations."""
     with tempfile.TemporaryDirectory(prefix="hotlap-bench-") as place:
-        Trainer(config, RunFolder(Path(place), config.experiment_id), callbacks=[rollouts]).run()
+        Trainer(config, RunFolder(Path(place), config.experiment_id), observers=[RunRollouts(rollouts)]).run()
     return rollouts.figures(config.num_envs * config.ppo.n_steps)
 
 

@@ -13,21 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.utils import set_random_seed
 
 from hotlap.atomic_files import writable
 from hotlap.bench.simulator import cuda_rate, measure_sim
 from hotlap.errors import HotlapError
 from hotlap.runs.recipe import resolve_config
-from hotlap.runs.run_config import RunConfig
 from hotlap.sim.batch_cpu import warm_up
-from hotlap.training.algorithms.registry import build_learner
 from hotlap.training.device import choose_device
+from hotlap.training.learners import Learner, build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.vec_envs.factory import TrainingEnvs
 from results_file import write_results
 
 RECIPE = "racer-ppo-cuda"
@@ -56,52 +51,35 @@ SPEED_CASES = (
 SMALL_CASES = (SpeedCase(64, 16, 2, 4),)
 
 
-class RolloutClock(BaseCallback):
+def train_rollout(learner: Learner) -> None:
+    """Collect a rollout and learn from it; on a GPU the figures of the update are waited for."""
+    learner.collect(lambda _: True)
+    learner.update()
+
+
+def rollout_times(learner: Learner, num_rollouts: int) -> list[float]:
     """Seconds of each rollout with its update; the first two, which warm up, are not counted."""
-
-    def __init__(self, num_rollouts: int) -> None:
-        super().__init__()
-        self._num_rollouts, self._begun_s, self.times_s = num_rollouts, [], list[float]()
-
-    def _on_rollout_start(self) -> None:
-        self._begun_s.append(time.perf_counter())
-        if len(self._begun_s) > 3:
-            self.times_s.append(self._begun_s[-1] - self._begun_s[-2])
-
-    def _on_step(self) -> bool:
-        return len(self.times_s) < self._num_rollouts
+    times_s = []
+    for number in range(2 + num_rollouts):
+        begun_s = time.perf_counter()
+        train_rollout(learner)
+        if number >= 2:
+            times_s.append(time.perf_counter() - begun_s)
+    return times_s
 
 
-class LearningClock(BaseCallback):
-    """Evaluates the policy after some seconds of training; neither evaluations nor the first rollout count."""
-
-    def __init__(self, evaluator: PolicyEvaluator, check_s: Sequence[float]) -> None:
-        super().__init__()
-        self._evaluator, self._check_s, self.found = evaluator, list(check_s), list[dict[str, float]]()
-        self._trained_s, self._last_s, self._num_rollouts = 0.0, 0.0, 0
-
-    def _on_rollout_start(self) -> None:
-        now_s = time.perf_counter()
-        self._num_rollouts += 1
-        if self._num_rollouts > 2:
-            self._trained_s += now_s - self._last_s
-        if self._check_s and self._trained_s >= self._check_s[0]:
-            self._check_s.pop(0)
-            figures = self._evaluator.score_learner(self.model).figures  # type: ignore[arg-type]
-            self.found.append({**figures, "trained_s": self._trained_s, "decisions": self.num_timesteps})
-        self._last_s = time.perf_counter()
-
-    def _on_step(self) -> bool:
-        return bool(self._check_s)
-
-
-def make_learner(config: RunConfig) -> tuple[Any, TrainingEnvs]:
-    """A seeded learner that logs to nowhere."""
-    set_random_seed(config.seed, using_cuda=config.device == "cuda")
-    envs = TrainingEnvs(config)
-    learner = build_learner(config, envs.env)
-    learner.set_logger(Logger(None, []))
-    return learner, envs
+def learning_checks(learner: Learner, evaluator: PolicyEvaluator, check_s: Sequence[float]) -> list[dict[str, float]]:
+    """Evaluations after some seconds of training; neither evaluations nor the first rollout count."""
+    found, trained_s = list[dict[str, float]](), 0.0
+    train_rollout(learner)
+    for until_s in check_s:
+        while trained_s < until_s and learner.plan.num_steps:
+            begun_s = time.perf_counter()
+            train_rollout(learner)
+            trained_s += time.perf_counter() - begun_s
+        figures = evaluator.score(learner.policy()).figures
+        found.append({**figures, "trained_s": trained_s, "decisions": learner.num_timesteps})
+    return found
 
 
 def print_engine(device: str, is_small: bool) -> list[dict[str, Any]]:
@@ -126,15 +104,14 @@ def print_speed(device: str, is_small: bool) -> list[dict[str, Any]]:
         num_rows = case.num_cars * 32
         asked = {"device": device, "num_envs": case.num_cars, "steps": ENDLESS, "policy.net_arch": [case.width] * 2}
         asked |= {"ppo.n_epochs": case.num_epochs, "ppo.batch_size": num_rows // case.num_batches}
-        learner, envs = make_learner(resolve_config(RECIPE, asked))
-        clock = RolloutClock(3 if is_small else ROLLOUTS)
-        learner.learn(ENDLESS, callback=clock)
-        envs.close()
-        median_s = statistics.median(clock.times_s)
+        learner = build_learner(resolve_config(RECIPE, asked))
+        times_s = rollout_times(learner, 3 if is_small else ROLLOUTS)
+        learner.close()
+        median_s = statistics.median(times_s)
         rate = num_rows / median_s / 1e6
         sizes = f"{case.num_cars:,} | {case.width}-{case.width} | {case.num_epochs} | {case.num_batches}"
         print(f"| {sizes} | {rate:.1f} | {rate * case.num_epochs:.1f} | {median_s * 1e3:.1f} |", flush=True)
-        rows.append({**case._asdict(), "decisions_per_s": 1e6 * rate, "rollout_s": clock.times_s})
+        rows.append({**case._asdict(), "decisions_per_s": 1e6 * rate, "rollout_s": times_s})
     return rows
 
 
@@ -148,13 +125,13 @@ def print_learning(device: str, is_small: bool) -> list[dict[str, Any]]:
     for seed in seeds:
         asked = {"device": device, "seed": seed, "num_envs": 64 if is_small else None}
         config = resolve_config(RECIPE, asked | ({"ppo.batch_size": 512} if is_small else {}))
-        learner, envs = make_learner(config)
-        clock = LearningClock(PolicyEvaluator(config, make_card(config, envs.env, 0, "")), check_s)
-        learner.learn(config.steps, callback=clock)
-        envs.close()
-        rows.append({"seed": seed, "checks": clock.found})
+        learner = build_learner(config)
+        evaluator = PolicyEvaluator(config, make_card(config, policy_spaces(config, learner)))
+        checks = learning_checks(learner, evaluator, check_s)
+        learner.close()
+        rows.append({"seed": seed, "checks": checks})
         cells = []
-        for index, figures in enumerate(clock.found):
+        for index, figures in enumerate(checks):
             gap = figures.get("eval/gap_to_optimal")
             clean = figures.get("eval/clean_lap_rate", 0.0)
             if gap is not None:

@@ -1,4 +1,4 @@
-"""Compares what `TensorPPO` and `HotlapPPO` learn per decision: python benchmarks/learners.py [--workers 2].
+"""Compares what our PPO and stable-baselines3's learn per decision: python benchmarks/learners.py [--workers 2].
 
 Both train the recipe racer-ppo from the same seeds. Each policy is evaluated without noise at the same decisions; the
 interval is that of the interquartile mean over the seeds. One JSON object per run goes to stderr, the table to stdout.
@@ -10,27 +10,23 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.utils import set_random_seed
 
 from hotlap.reports.statistics import summarise
 from hotlap.runs.recipe import resolve_config
+from hotlap.runs.run_config import RunConfig
 from hotlap.sim.batch_cpu import warm_up
-from hotlap.training.algorithms import registry
-from hotlap.training.algorithms.ppo import HotlapPPO
-from hotlap.training.algorithms.tensor_ppo import TensorPPO
+from hotlap.training.learners import Learner, build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import PolicyEvaluator
-from hotlap.training.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.learner import SB3Learner
 
-LEARNERS = {"TensorPPO": TensorPPO, "HotlapPPO": HotlapPPO}
+LEARNERS: Mapping[str, Callable[[RunConfig], Learner]] = {"PPO": build_learner, "SB3Learner": SB3Learner}
 FIGURES = {"return": "eval/mean_reward", "completed": "eval/completion_rate", "gap": "eval/gap_to_optimal"}
 
 
@@ -45,45 +41,24 @@ class Job:
     episodes: int
 
 
-class Checks(BaseCallback):
-    """Evaluates the policy at evenly spaced decisions, between two rollouts."""
-
-    def __init__(self, job: Job, evaluator: PolicyEvaluator) -> None:
-        super().__init__()
-        self._job, self._evaluator = job, evaluator
-        self.found: list[dict[str, float]] = []
-
-    def _on_rollout_start(self) -> None:
-        while self.num_timesteps >= (len(self.found) + 1) * self._job.steps // self._job.num_checks:
-            self.check()
-
-    def check(self) -> None:
-        """Evaluate now."""
-        figures = self._evaluator.score_learner(self.model).figures  # type: ignore[arg-type]
-        self.found.append({name: figures.get(key, math.nan) for name, key in FIGURES.items()})
-
-    def _on_step(self) -> bool:
-        return True
-
-
 def train(job: Job) -> dict[str, Any]:
-    """Train a run and return its figures at each check."""
+    """Train a run and return its figures at evenly spaced checks, between two rollouts."""
     asked = {"seed": job.seed, "steps": job.steps, "evaluation.episodes": job.episodes}
     config = resolve_config("racer-ppo", asked)
     warm_up()  # numba sets the number of torch's threads too when it starts its own, so this comes first
     torch.set_num_threads(config.torch_threads)
-    set_random_seed(config.seed)
-    registry.LEARNERS = {"ppo": registry.LearnerSpec(LEARNERS[job.learner])}
-    envs = TrainingEnvs(config)
-    learner = registry.build_learner(config, envs.env)
-    learner.set_logger(Logger(None, []))
-    checks = Checks(job, PolicyEvaluator(config, make_card(config, envs.env, 0, "")))
+    learner = LEARNERS[job.learner](config)
+    evaluator = PolicyEvaluator(config, make_card(config, policy_spaces(config, learner)))
+    found: list[dict[str, float]] = []
     begun_s = time.perf_counter()
-    learner.learn(job.steps, callback=checks)
-    if len(checks.found) < job.num_checks:
-        checks.check()
-    envs.close()
-    return {"learner": job.learner, "seed": job.seed, "seconds": time.perf_counter() - begun_s, "checks": checks.found}
+    while len(found) < job.num_checks:
+        learner.collect(lambda _: True)
+        learner.update()
+        while learner.num_timesteps >= (len(found) + 1) * job.steps // job.num_checks and len(found) < job.num_checks:
+            figures = evaluator.score(learner.policy()).figures
+            found.append({name: figures.get(key, math.nan) for name, key in FIGURES.items()})
+    learner.close()
+    return {"learner": job.learner, "seed": job.seed, "seconds": time.perf_counter() - begun_s, "checks": found}
 
 
 def print_table(runs: Sequence[dict[str, Any]], steps: int, num_checks: int) -> None:

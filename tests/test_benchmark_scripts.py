@@ -147,7 +147,7 @@ def test_the_sweep_files_that_ship_are_valid(path):
 
 
 def test_table_of_two_learners(capsys):
-    gaps = {"TensorPPO": [0.05, 0.06, 0.07], "HotlapPPO": [0.06, 0.08, float("nan")]}
+    gaps = {"PPO": [0.05, 0.06, 0.07], "SB3Learner": [0.06, 0.08, float("nan")]}
     runs = [
         {"learner": name, "seed": seed, "checks": [{"return": 1.0, "completed": 1.0, "gap": gap}]}
         for name, values in gaps.items()
@@ -156,15 +156,15 @@ def test_table_of_two_learners(capsys):
     load("learners").print_table(runs, 3_000_000, 1)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "| million decisions | figure | learner | seeds | interval |"
-    assert lines[6] == "| 3.00 | gap | TensorPPO | 0.050, 0.060, 0.070 | 0.050 to 0.070 |"
-    assert lines[7] == "| 3.00 | gap | HotlapPPO | 0.060, 0.080, nan | - |"
+    assert lines[6] == "| 3.00 | gap | PPO | 0.050, 0.060, 0.070 | 0.050 to 0.070 |"
+    assert lines[7] == "| 3.00 | gap | SB3Learner | 0.060, 0.080, nan | - |"
 
 
 @pytest.mark.slow
 def test_two_learners_are_trained_and_compared():
     program = [sys.executable, BENCHMARKS / "learners.py", "--seeds", "1", "--steps", "65536", "--checks", "2"]
     done = subprocess.run([*program, "--episodes", "2"], capture_output=True, text=True, check=True)
-    assert done.stdout.count("TensorPPO") == done.stdout.count("HotlapPPO") == 6
+    assert done.stdout.count("PPO") == done.stdout.count("SB3Learner") == 6
 
 
 def laps(*gaps):

@@ -13,7 +13,7 @@ TRAINING_S = 120
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run: its folder, the file of its final model, and the learner at that time."""
+    """A finished run: its folder, the file of its final model, and stable-baselines3's algorithm with its policy."""
 
     config: Any
     folder: Path
@@ -39,6 +39,7 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     from hotlap.runs.run_folder import create_run
     from hotlap.training import trainer
     from hotlap.training.checkpoint import CheckpointConfig
+    from hotlap.training.sb3.learner import SB3Learner
 
     def run(**settings: Any) -> Trained:
         config = RunConfig(checkpoint=CheckpointConfig(interval=0), evaluation=EvaluationSettings(0, 1, 1), **settings)
@@ -48,7 +49,9 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
             build = trainer.build_learner
             patch.setattr(trainer, "build_learner", lambda *given: built.append(build(*given)) or built[0])
             trainer.Trainer(config, folder).run()
-        return Trained(config, folder.path, folder.model, built[0])
+        library = SB3Learner(config)
+        library.load_policy(built[0].policy())
+        return Trained(config, folder.path, folder.model, library.model)
 
     return run
 
@@ -56,8 +59,8 @@ def train(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 @pytest.fixture(scope="session")
 def cartpole(train: Callable[..., Trained]) -> Trained:
     """PPO with a normalizer and discrete actions."""
-    from hotlap.models.model_file import PolicySettings
     from hotlap.hyperparameters import PPOSettings
+    from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import NormalizeSettings
 
     return train(
@@ -73,8 +76,8 @@ def cartpole(train: Callable[..., Trained]) -> Trained:
 @pytest.fixture(scope="session")
 def racer(train: Callable[..., Trained]) -> Trained:
     """PPO on the racer with normalizer, action repeat, stack and Fourier features."""
-    from hotlap.models.model_file import PolicySettings
     from hotlap.hyperparameters import PPOSettings
+    from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import NormalizeSettings, RacerOptions
 
     return train(
@@ -92,8 +95,8 @@ def racer(train: Callable[..., Trained]) -> Trained:
 @pytest.fixture(scope="session")
 def soft_racer(train: Callable[..., Trained]) -> Trained:
     """SAC on the racer with default options."""
-    from hotlap.models.model_file import PolicySettings
     from hotlap.hyperparameters import SACSettings
+    from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import RacerOptions
 
     return train(

@@ -11,15 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.bench import training as benchmark
 from hotlap.bench.training import AlternatingClock, bench_config, measure_training, peak_memory_mb
 from hotlap.errors import ConfigError
 from hotlap.hyperparameters import PPOSettings
 from hotlap.runs.recipe import resolve_config
-from hotlap.training.callbacks.run_metrics import MetricsCallback
 from hotlap.training.checkpoint import CheckpointManager
+from hotlap.training.metrics_collector import MetricsCollector
+from hotlap.training.run_log import RunLog
+from hotlap.training.trainer import Observer
 from tiny_runs import folder_at, tiny_config
 
 TINY = PPOSettings(n_steps=8, batch_size=16, n_epochs=3)
@@ -48,8 +49,8 @@ def test_both_learners_take_turns_and_the_first_rollout_of_each_is_not_counted(m
     monkeypatch.setattr(benchmark, "time", FakeTime(0, 0, 100, 100, 150, 150, 152, 152, 159, 159))
     clock, is_continued = AlternatingClock(1, stock), []
     for _ in range(3):
-        clock._on_rollout_start()
-        is_continued.append(clock._on_step())
+        clock.on_rollout_start(None)
+        is_continued.append(clock.on_step(None))
     assert (clock.our_s, clock.stock_s) == ([2], [7])
     assert is_continued == [True, True, False]
 
@@ -58,9 +59,9 @@ def test_measurement_is_a_complete_run_against_the_stock_learner_with_its_settin
     seen = []
 
     class Watching(benchmark.Trainer):
-        def __init__(self, config, folder, callbacks):
-            seen.append((config, folder.path, callbacks))
-            super().__init__(config, folder, callbacks=callbacks)
+        def __init__(self, config, folder, observers):
+            seen.append((config, folder.path, observers))
+            super().__init__(config, folder, observers=observers)
 
     monkeypatch.setattr(benchmark, "Trainer", Watching)
     found = asdict(measure_training(4, 2, "track-02", ppo=TINY))
@@ -69,7 +70,7 @@ def test_measurement_is_a_complete_run_against_the_stock_learner_with_its_settin
         "learner", "num_envs", "rollouts", "track", "net_arch", "torch_threads", "ppo",
     }  # fmt: skip
     assert (found["num_envs"], found["rollouts"], found["track"], found["device"]) == (4, 2, "track-02", "cpu")
-    assert found["learner"] == "TensorPPO"
+    assert found["learner"] == "PPO"
     assert found["ratio"] == pytest.approx(found["decisions_per_sec"] / found["stock_decisions_per_sec"])
     assert found["samples_per_sec"] == pytest.approx(TINY.n_epochs * found["decisions_per_sec"])
     [(config, path, [clock])] = seen
@@ -138,18 +139,22 @@ def test_metrics_and_checkpoints_take_little_time(tmp_path, monkeypatch):
 
         monkeypatch.setattr(owner, name, timed)
 
-    for name in ("_on_step", "_on_rollout_start"):
-        timing(MetricsCallback, name, lambda passed_s: spent_s.__setitem__(0, spent_s[0] + passed_s))
+    for owner, names in (
+        (MetricsCollector, ("note_step", "note_episode", "note_loss")),
+        (RunLog, ("add_step", "dump")),
+    ):
+        for name in names:
+            timing(owner, name, lambda passed_s: spent_s.__setitem__(0, spent_s[0] + passed_s))
     timing(CheckpointManager, "save", saves_s.append)
 
-    class Stopwatch(BaseCallback):
-        """Measures from the end of the first rollout, which includes compilation."""
+    class Stopwatch(Observer):
+        """Measures from the second rollout on; the first includes compilation."""
 
-        def _on_rollout_end(self):
-            if not hasattr(self, "begin_s"):
+        def on_rollout_start(self, learner):
+            if learner.num_timesteps and not hasattr(self, "begin_s"):
                 self.begin_s, spent_s[0] = time.perf_counter(), 0.0
 
-        def _on_step(self):
+        def on_step(self, events):
             self.now_s = time.perf_counter()
             return True
 
@@ -163,7 +168,7 @@ def test_metrics_and_checkpoints_take_little_time(tmp_path, monkeypatch):
         racer={"config": {"episode": {"start": "random"}}},
         checkpoint={"interval": 100_000},
     )
-    benchmark.Trainer(config, folder_at(tmp_path, config), callbacks=[stopwatch]).run()
+    benchmark.Trainer(config, folder_at(tmp_path, config), observers=[stopwatch]).run()
     share = spent_s[0] / (stopwatch.now_s - stopwatch.begin_s)
     print(f"collector: {100 * share:.2f} % of the time; slowest checkpoint: {max(saves_s):.3f} s")
     assert share < 0.01

@@ -88,7 +88,7 @@ def unevaluated(monkeypatch):
 @pytest.fixture
 def signalled(monkeypatch):
     """Sends this process signals at a training step; returns the list of what the handler writes."""
-    from hotlap.training.callbacks.checkpointing import CheckpointingCallback
+    from hotlap.training.checkpointing import Checkpointing
 
     written = []
     write = os.write
@@ -99,14 +99,14 @@ def signalled(monkeypatch):
     monkeypatch.setattr("hotlap.cli.run_monitor.os.write", recorded)
 
     def at(step, *numbers):
-        left, on_step = list(numbers), CheckpointingCallback._on_step
+        left, on_step = list(numbers), Checkpointing.note_step
 
         def signalling(self):
-            while left and self.num_timesteps == step:
+            while left and self._step == step:
                 signal.raise_signal(left.pop(0))
             return on_step(self)
 
-        monkeypatch.setattr(CheckpointingCallback, "_on_step", signalling)
+        monkeypatch.setattr(Checkpointing, "note_step", signalling)
         return written
 
     return at

@@ -9,8 +9,8 @@ import sys
 import threading
 
 from hotlap.cli.main import main
-from hotlap.learning.distributed import process_watch, processes
-from hotlap.training.algorithms.rollout_events import RolloutEvents
+from hotlap.learning.distributed import process_watch
+from hotlap.learning.events import RolloutEvents
 from hotlap.training.trainer import Trainer
 
 process_watch.SILENT_S, process_watch.NOTICE_S = 8.0, 0.5
@@ -18,28 +18,32 @@ process_watch.SILENT_S, process_watch.NOTICE_S = 8.0, 0.5
 LAST_ROLLOUT = 20
 dying_rank = sys.argv.pop()
 num_rollouts = 0
-gather = RolloutEvents.gather
+read_events = RolloutEvents.__init__
 
 
-def gather_or_wait(events: RolloutEvents, among: processes.Processes) -> None:
+def read_or_wait(self, rollout, among) -> None:
     global num_rollouts
     num_rollouts += 1
     if num_rollouts == LAST_ROLLOUT and dying_rank != "none":
         if among.rank == int(dying_rank):
             os.kill(os.getpid(), signal.SIGKILL)
         threading.Event().wait()
-    gather(events, among)
+    read_events(self, rollout, among)
 
 
-RolloutEvents.gather = gather_or_wait
+RolloutEvents.__init__ = read_or_wait
+
+
+prepare_trainer = Trainer._prepare
 
 
 def prepare(trainer: Trainer) -> None:
+    prepare_trainer(trainer)
     trainer.processes.wait()
     trainer.processes.watch()
 
 
-Trainer._prepare_processes = prepare
+Trainer._prepare = prepare
 
 if __name__ == "__main__":
     main()

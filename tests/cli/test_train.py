@@ -126,13 +126,13 @@ def test_quiet_prints_nothing_at_all(hotlap, unevaluated):
 
 
 def test_a_librarys_warning_becomes_one_line_without_colours(hotlap, unevaluated, monkeypatch):
-    make = trainer_module.TrainingEnvs
+    make = trainer_module.build_learner
 
     def warning(*arguments):
         warnings.warn("\x1b[33mWARN: mind\nthe gap\x1b[0m", UserWarning, stacklevel=1)
         return make(*arguments)
 
-    monkeypatch.setattr(trainer_module, "TrainingEnvs", warning)
+    monkeypatch.setattr(trainer_module, "build_learner", warning)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         answer = hotlap("train", "--recipe", recipe())

@@ -116,7 +116,9 @@ def library_moments(model):
     """Adam's means of the gradients; the library keeps none of a layer that is not trained, ours are zero."""
     states = model.policy.optimizer.state
     parameters = dict(model.policy.named_parameters())
-    return {name: states[one]["exp_avg"] if one in states else torch.zeros_like(one) for name, one in parameters.items()}
+    return {
+        name: states[one]["exp_avg"] if one in states else torch.zeros_like(one) for name, one in parameters.items()
+    }
 
 
 @pytest.mark.parametrize(

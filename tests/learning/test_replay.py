@@ -36,7 +36,7 @@ def test_minibatches_are_those_of_the_library(steps, n_steps):
     ours.load_state_dict({"position": buffer.pos, "is_full": buffer.full, "rows": rows})
     normalizer = Normalizer(config.normalize, 0.99, NUM_CARS, num_obs, torch.device("cpu"))
     normalizer.load_state_dict(learner.policy().normalizer)
-    found = ours.draw(500, n_steps, 0.99, normalizer, np.random.RandomState(5))  # noqa: NPY002
+    found = ours.draw(500, n_steps, 0.99, normalizer, np.random.RandomState(5))
     np.random.seed(5)  # noqa: NPY002
     theirs = buffer.sample(500, env)
     discounts = 0.99 if theirs.discounts is None else theirs.discounts.flatten()
@@ -59,7 +59,7 @@ def test_a_return_over_three_decisions_ends_with_its_episode_and_with_the_newest
         obs, actions = torch.full((NUM_CARS, 2), float(step)), torch.zeros(NUM_CARS, 3)
         flags = torch.full((NUM_CARS,), step in (1, 4)), torch.full((NUM_CARS,), step == 4)
         replay.add(obs, obs, actions, torch.full((NUM_CARS,), 10.0**step), *flags)
-    batch = replay.draw(300, 3, 0.5, NoNormalizer(), np.random.RandomState(0))  # noqa: NPY002
+    batch = replay.draw(300, 3, 0.5, NoNormalizer(), np.random.RandomState(0))
     for reward, discount, next_obs in zip(
         batch.rewards.tolist(), batch.discounts.tolist(), batch.next_observations[:, 0].tolist(), strict=True
     ):

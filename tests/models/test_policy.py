@@ -13,11 +13,11 @@ from stable_baselines3.common.vec_env import VecTransposeImage
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.spaces import action_space
 from hotlap.errors import ConfigError, ModelError
+from hotlap.hyperparameters import PPOSettings
 from hotlap.models import policy
 from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.policy import LearnedPolicy, network_observations, policy_arguments, policy_kind
 from hotlap.models.space_data import space_data
-from hotlap.hyperparameters import PPOSettings
 
 
 def sample(space: spaces.Space[Any], num_rows: int) -> np.ndarray:

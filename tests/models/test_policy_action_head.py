@@ -14,8 +14,7 @@ from hotlap.models.policy import LearnedPolicy
 from hotlap.models.sb3_exchange import export_sb3, read_sb3
 from hotlap.runs.run_config import RunConfig
 from hotlap.sim.policy_forward import decide_cars, make_memory
-from hotlap.training.algorithms.registry import build_learner
-from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.learner import SB3Learner
 from tiny_runs import skip_evaluation, tiny_config, train
 
 POLICY = {"net_arch": [8, 6], "activation": "tanh", "action_head": "pedal_axis"}
@@ -39,7 +38,7 @@ def model(tmp_path, monkeypatch):
 
 
 def test_mean_actions_stay_near_their_bounds_and_throttle_mirrors_the_brake():
-    learner = build_learner(tiny_config(policy=POLICY), TrainingEnvs(tiny_config(policy=POLICY)).env)
+    learner = SB3Learner(tiny_config(policy=POLICY)).model
     with torch.no_grad():
         for parameter in learner.policy.mlp_extractor.parameters():
             parameter.mul_(1000.0)
@@ -50,7 +49,7 @@ def test_mean_actions_stay_near_their_bounds_and_throttle_mirrors_the_brake():
 
 
 def test_noise_presses_one_pedal_or_the_other():
-    policy = build_learner(tiny_config(policy=POLICY), TrainingEnvs(tiny_config(policy=POLICY)).env).policy
+    policy = SB3Learner(tiny_config(policy=POLICY)).model.policy
     obs = torch.from_numpy(observations(20_000))
     with torch.no_grad():
         actions, _, log_probs = policy(obs)
@@ -75,7 +74,7 @@ def test_the_brakes_standard_deviation_follows_the_throttles(algo, tmp_path, mon
 
 
 def test_a_new_policy_starts_from_free_pedals():
-    learner = build_learner(tiny_config(policy=POLICY), TrainingEnvs(tiny_config(policy=POLICY)).env)
+    learner = SB3Learner(tiny_config(policy=POLICY)).model
     means = learner.policy.get_distribution(torch.from_numpy(observations())).distribution.mean
     assert float(means.detach().abs().max()) < 0.1
 

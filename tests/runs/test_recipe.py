@@ -9,8 +9,8 @@ import pytest
 from hotlap.config import read_mapping
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import ConfigError, InputFileError
-from hotlap.models.model_file import PolicySettings
 from hotlap.hyperparameters import A2CSettings, PPOSettings
+from hotlap.models.model_file import PolicySettings
 from hotlap.runs.recipe import find_recipe, recipe_names, resolve_config
 from hotlap.runs.run_config import RacerOptions, RunConfig, in_process
 from hotlap.training.checkpoint import CheckpointConfig

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hotlap.errors import ConfigError, UnknownTrackError
-from hotlap.models.model_file import PolicySettings
 from hotlap.hyperparameters import A2CSettings, PPOSettings, SACSettings
+from hotlap.models.model_file import PolicySettings
 from hotlap.runs.run_config import (
     EvaluationSettings,
     NormalizeSettings,

@@ -45,7 +45,13 @@ class Run:
         self.learner = CountingLearner(replay_bytes, n_steps, n_envs)
         self._scores = iter(scores)
         self.checkpointing = Checkpointing(
-            self.learner, self, self, self, checkpoint_interval=interval, evaluation_interval=evaluation_interval, **more
+            self.learner,
+            self,
+            self,
+            self,
+            checkpoint_interval=interval,
+            evaluation_interval=evaluation_interval,
+            **more,
         )
 
     has_best = True

@@ -50,7 +50,7 @@ def test_several_processes_train_only_our_ppo(algo, changes):
 def test_the_cars_are_closed_where_the_learner_cannot_be_built(monkeypatch):
     closed = []
     monkeypatch.setattr(FleetVectorEnv, "close", lambda self: closed.append(self))
+    monkeypatch.setattr("hotlap.training.learners.PPO", None)
     with pytest.raises(TypeError):
-        monkeypatch.setattr("hotlap.training.learners.PPO", None)
         build_learner(tiny_config())
     assert len(closed) == 1

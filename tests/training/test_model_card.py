@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from hotlap.envs.spaces import OBSERVATION_LAYOUTS
 from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.training.learners import build_learner, policy_spaces
 from hotlap.training.model_card import make_card
-from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import LUNAR, tiny_config
 
 
 def card_of(config):
-    return make_card(config, TrainingEnvs(config).env, 12, "digest")
+    return make_card(config, policy_spaces(config, build_learner(config)), 12, "digest")
 
 
 def test_a_racer_card_has_the_physics_and_the_racer_options():
@@ -35,6 +35,6 @@ def test_a_model_trained_behind_a_bridge_has_the_card_of_a_local_one():
     local = tiny_config(racer={"track": "track-03", "config": {}})
     arguments = {"bridge_url": "ws://127.0.0.1:1"}
     remote = tiny_config(env="hotlap/RemoteRacer-v0", env_args=arguments, racer={"track": "track-03", "config": {}})
-    env = TrainingEnvs(local).env
-    card = make_card(remote, env, 12, "digest")
-    assert replace(card, config_digest="") == replace(make_card(local, env, 12, "digest"), config_digest="")
+    spaces = policy_spaces(local, build_learner(local))
+    card = make_card(remote, spaces, 12, "digest")
+    assert replace(card, config_digest="") == replace(make_card(local, spaces, 12, "digest"), config_digest="")

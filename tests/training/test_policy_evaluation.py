@@ -1,19 +1,24 @@
 """Evaluations are repeatable, agree with single environments, and rank by completion, clean laps and lap time."""
 
+import random
+from contextlib import suppress
+
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 from hotlap.envs.racer import RacerEnv
 from hotlap.errors import ModelError
 from hotlap.evaluation.evaluate import Evaluation
+from hotlap.evaluation.returns import Returns
 from hotlap.models.model_file import read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.training import policy_evaluation
-from hotlap.training.algorithms.registry import build_learner
+from hotlap.training.learners import build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import SELECTION_SEED, PolicyEvaluator, evaluate_model, score_laps
-from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
+from hotlap.training.sb3.learner import SB3Learner
 from tiny_runs import RACER, folder_at, tiny_config, train
 
 
@@ -29,7 +34,11 @@ class ConstantPolicy:
 
 def make_evaluator(**changes):
     config = tiny_config(**changes)
-    return PolicyEvaluator(config, make_card(config, TrainingEnvs(config).env, 0, ""))
+    return evaluator_of(config, build_learner(config))
+
+
+def evaluator_of(config, learner):
+    return PolicyEvaluator(config, make_card(config, policy_spaces(config, learner)))
 
 
 def play(env, act, seed):
@@ -60,9 +69,8 @@ def test_an_episode_that_does_not_end_is_cut_off(monkeypatch):
 
 def test_laps_are_evaluated_on_the_runs_track_from_the_same_starts_every_time():
     config = tiny_config(racer={"track": "track-02", "stack": 2})
-    env = TrainingEnvs(config).env
-    evaluator = PolicyEvaluator(config, make_card(config, env, 0, ""))
-    policy = evaluator.live_policy(build_learner(config, env))
+    learner = build_learner(config)
+    evaluator, policy = evaluator_of(config, learner), learner.policy()
     found = evaluator.evaluate_laps(policy, 3)
     assert found == evaluator.evaluate_laps(policy, 3)
     assert (found.track, found.episodes, found.start, found.seed) == ("track-02", 3, "random", SELECTION_SEED)
@@ -106,24 +114,50 @@ def test_the_optimal_lap_is_known_where_the_track_has_one():
     assert make_evaluator(env="CartPole-v1").optimal_lap_s is None
 
 
-def test_in_other_environments_the_score_is_the_mean_return_of_gymnasiums_episodes():
-    found = make_evaluator(env="MountainCarContinuous-v0").score(ConstantPolicy([0.5]), 2)
+def test_in_other_environments_the_score_is_the_mean_return_of_gymnasiums_episodes(monkeypatch):
+    evaluator = make_evaluator(env="MountainCarContinuous-v0", evaluation={"episodes": 2})
+    monkeypatch.setattr(PolicyEvaluator, "learned_policy", lambda self, policy: ConstantPolicy([0.5]))
+    found = evaluator.score(None)
     env = gym.make("MountainCarContinuous-v0")
     returns = [play(env, lambda _: np.float32([0.5]), SELECTION_SEED + number)[0] for number in range(2)]
     assert found.score == (pytest.approx(np.mean(returns)),)
     assert found.figures == {"eval/mean_reward": found.score[0], "eval/mean_ep_length": 999.0}
 
 
-@pytest.mark.parametrize(("algo", "is_normalized"), [("ppo", True), ("sac", True), ("ppo", False)])
-def test_the_live_policy_acts_as_the_learner_does(algo, is_normalized):
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_evaluation_leaves_the_global_generators_as_they_were(monkeypatch, fails):
+    def draw():
+        return random.random(), np.random.random(), torch.rand(1).item()  # noqa: NPY002
+
+    def drawing(self, policy, episodes, seed=0):
+        draw()
+        if fails:
+            raise KeyError
+        return Returns(np.zeros(1), np.ones(1, np.int64))
+
+    evaluator = make_evaluator(env="Pendulum-v1")
+    learner = build_learner(tiny_config(env="Pendulum-v1"))
+    monkeypatch.setattr(PolicyEvaluator, "evaluate_returns", drawing)
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)  # noqa: NPY002
+    expected = draw()
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)  # noqa: NPY002
+    with suppress(KeyError):
+        evaluator.score(learner.policy())
+    assert draw() == expected
+
+
+@pytest.mark.parametrize(("algo", "is_normalized"), [("ppo", True), ("sac", True), ("a2c", True), ("ppo", False)])
+def test_the_policy_of_a_learner_acts_as_stable_baselines3_would(algo, is_normalized):
     config = tiny_config(algo, RACER, 3, normalize={"obs": is_normalized, "reward": True})
-    env = TrainingEnvs(config).env
-    learner = build_learner(config, env)
+    learner, library = build_learner(config), SB3Learner(config)
+    arrays = learner.policy()
     raw = np.random.default_rng(0).random((8, 14), np.float32)
+    env = library.model.env
     if is_normalized:
         env.obs_rms.mean, env.obs_rms.var = raw.mean(0) + 0.2, raw.var(0) + 0.1
-    policy = PolicyEvaluator(config, make_card(config, env, 0, "")).live_policy(learner)
-    expected, _ = learner.predict(env.normalize_obs(raw.copy()), deterministic=True)
+        arrays.normalizer.update(obs_mean=env.obs_rms.mean, obs_var=env.obs_rms.var)
+    policy = evaluator_of(config, learner).learned_policy(arrays)
+    expected, _ = library.model.predict(env.normalize_obs(raw.copy()), deterministic=True)
     np.testing.assert_array_equal(policy.act(raw), expected)
 
 

@@ -17,6 +17,7 @@ from hotlap.evaluation.returns import Returns
 from hotlap.runs.run_folder import RunFolder
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
+from hotlap.training.learners import build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.results import (
     ExperimentResults,
@@ -27,7 +28,6 @@ from hotlap.training.results import (
     make_results,
     provenance,
 )
-from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import RACER, tiny_config
 
 CONFIG = tiny_config(num_envs=3, checkpoint={"interval": 40})
@@ -40,7 +40,7 @@ def results(tmp_path):
     return make_results(
         RunFolder(tmp_path, CONFIG.experiment_id),
         CONFIG,
-        make_card(CONFIG, TrainingEnvs(CONFIG).env, 102, "w" * 64),
+        make_card(CONFIG, policy_spaces(CONFIG, build_learner(CONFIG)), 102, "w" * 64),
         RunTotals(started_s=0.0, ended_s=86_400.5, trained_s=3.5, num_episodes=7),
         FinalFigures(Returns(np.array([1.0, 3.0]), np.array([10, 20]))),
     )
@@ -106,7 +106,7 @@ def test_convergence_needs_a_finite_mean_and_a_threshold(mean, threshold, answer
 @pytest.mark.parametrize(("mean", "answer"), [(475.0, True), (474.9, False)])
 def test_the_threshold_is_that_of_the_environment(tmp_path, mean, answer):
     config = tiny_config(env="CartPole-v1")  # its threshold is 475
-    card = make_card(config, TrainingEnvs(config).env, 1, "w")
+    card = make_card(config, policy_spaces(config, build_learner(config)), 1, "w")
     returns = Returns(np.array([mean]), np.array([1]))
     found = make_results(RunFolder(tmp_path, "x"), config, card, RunTotals(0.0, 1.0, 1.0, 1), FinalFigures(returns))
     assert found.metrics.converged is answer

@@ -1,7 +1,7 @@
 """A run that starts from a trained model: its weights and statistics, its settings, and what does not fit."""
 
+import numpy as np
 import pytest
-import torch
 
 from hotlap.config import build, snake_case
 from hotlap.errors import ConfigError, DriverError
@@ -10,9 +10,8 @@ from hotlap.models.model_file import read_model
 from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig, load_config
 from hotlap.runs.run_folder import RunFolder
-from hotlap.training.algorithms.registry import build_learner
+from hotlap.training.learners import build_learner
 from hotlap.training.start_model import load_start_model, start_options
-from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from tiny_runs import ALGORITHMS, LUNAR, REMOTE_RACER, assert_same_run, skip_evaluation, tensors, tiny_config, train
 
 
@@ -35,8 +34,7 @@ def trained(tmp_path):
 
 def started(config):
     """The learner of a run before its first step."""
-    envs = TrainingEnvs(config)
-    learner = build_learner(config, envs.env)
+    learner = build_learner(config)
     load_start_model(config, learner)
     return learner
 
@@ -46,16 +44,14 @@ def test_the_learner_begins_with_the_models_weights_and_statistics(trained, algo
     model = read_model(trained(algo))
     config = tiny_config(algo, num_envs=3, seed=6, start_model=str(model.path))
     learner = started(config)
-    for name, weights in learner.policy.state_dict().items():
-        assert torch.equal(weights, torch.from_numpy(model.weights[name])), name
-    statistics = learner.get_vec_normalize_env().obs_rms
-    assert (statistics.mean == model.normalizer["obs_mean"]).all()
-    assert (statistics.var == model.normalizer["obs_var"]).all()
-    assert statistics.count == float(model.normalizer["obs_count"])
+    found = learner.policy()
+    for name, weights in found.weights.items():
+        np.testing.assert_array_equal(weights, model.weights[name], err_msg=name)
+    for name in ("obs_mean", "obs_var", "obs_count"):
+        np.testing.assert_array_equal(found.normalizer[name], model.normalizer[name], err_msg=name)
     assert learner.num_timesteps == 0
-    without = started(tiny_config(algo, num_envs=3, seed=6))
-    both = zip(learner.policy.parameters(), without.policy.parameters(), strict=True)
-    assert not all(torch.equal(*pair) for pair in both)
+    without = started(tiny_config(algo, num_envs=3, seed=6)).policy().weights
+    assert any((weights != without[name]).any() for name, weights in found.weights.items())
 
 
 def test_the_settings_that_describe_the_model_come_from_its_card():
@@ -66,7 +62,7 @@ def test_the_settings_that_describe_the_model_come_from_its_card():
     assert (config.racer.track, config.steps, config.start_model) == ("track-02", 5000, "generalist")
     assert config.ppo == resolve_config("racer-ppo", {}).ppo
     shipped = started(build(RunConfig, {**config.as_plain(), "num_envs": 2}, "test", snake_case))
-    assert tensors_digest({n: w.numpy() for n, w in shipped.policy.state_dict().items()}) == config.start_weights
+    assert tensors_digest(shipped.policy().weights) == config.start_weights
 
 
 def test_a_model_of_another_environment_brings_its_own(trained):
@@ -80,8 +76,8 @@ def test_a_run_over_a_bridge_starts_from_a_model_of_the_racer(trained, bridge_se
     asked = {"env": REMOTE_RACER, "env_args.bridge_url": bridge_server.url, "num_envs": 2}
     config = resolve_config(None, start_options(str(model.path), asked))
     assert config.is_remote
-    for name, weights in started(config).policy.state_dict().items():
-        assert torch.equal(weights, torch.from_numpy(model.weights[name])), name
+    for name, weights in started(config).policy().weights.items():
+        np.testing.assert_array_equal(weights, model.weights[name], err_msg=name)
 
 
 def test_a_run_started_from_a_model_resumes_without_it(trained, tmp_path):

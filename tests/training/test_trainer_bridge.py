@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stable_baselines3.common.callbacks import BaseCallback
 
 from bridge_process import BridgeProcess
 from hotlap.errors import StateError, TrainingError
 from hotlap.runs.recipe import recipe_names, resolve_config
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.runs.run_folder import RunFolder
-from hotlap.training.trainer import Trainer
+from hotlap.training.trainer import Observer, Trainer
 from tiny_runs import (
     ALGORITHMS,
     REMOTE_RACER,
@@ -102,14 +101,14 @@ def test_a_bridge_that_dies_stops_the_run_with_a_checkpoint_to_resume_from(bridg
     train(config, tmp_path / "whole")
     with BridgeProcess(tmp_path / "log") as other:
 
-        class Kill(BaseCallback):
-            def _on_step(self) -> bool:
-                if self.num_timesteps >= 250:
+        class Kill(Observer):
+            def on_step(self, events) -> bool:
+                if events.num_timesteps >= 250:
                     other.stop()
                 return True
 
         lost = remote_config(other.url)
-        trainer = Trainer(lost, folder_at(tmp_path / "lost", lost), callbacks=[Kill()])
+        trainer = Trainer(lost, folder_at(tmp_path / "lost", lost), observers=[Kill()])
         with pytest.raises(
             TrainingError, match=r"so training stopped at step \d+. checkpoint_\d+.zip is intact"
         ) as caught:

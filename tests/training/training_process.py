@@ -4,44 +4,44 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
 
 from hotlap.learning.distributed.processes import ALONE, Processes, join_processes
 from hotlap.runs.run_config import RunConfig, load_config
 from hotlap.runs.run_folder import RunFolder
-from hotlap.training.trainer import Trainer
+from hotlap.training.trainer import Observer, Trainer
 
 
-class FirstRollout(BaseCallback):
+class FirstRollout(Observer):
     """Keeps the advantages of the first rollout, (num_steps, num_envs), and the normalizer's moments after it."""
 
     def __init__(self):
-        super().__init__()
-        self.found = {}
+        self.found, self.episodes = {}, []
 
-    def _on_step(self):
-        return True
-
-    def _on_rollout_end(self):
-        if not self.found:
-            normalizer = self.model.get_vec_normalize_env()
+    def on_rollout_start(self, learner):
+        self.learner = learner
+        if learner.num_timesteps and not self.found:
+            normalizer = learner.policy().normalizer
             self.found = {
-                "advantages": self.model.rollout.advantages.numpy().copy(),
-                "mean": normalizer.obs_rms.mean,
-                "variance": normalizer.obs_rms.var,
-                "return_variance": normalizer.ret_rms.var,
-                "count": normalizer.obs_rms.count,
-                "episodes": np.array([(info["r"], info["l"]) for info in self.model.ep_info_buffer]),
+                "advantages": learner._parts.rollout.advantages.numpy().copy(),
+                "mean": normalizer["obs_mean"],
+                "variance": normalizer["obs_var"],
+                "return_variance": normalizer["return_var"],
+                "count": normalizer["obs_count"],
+                "episodes": np.array(self.episodes),
             }
+
+    def on_step(self, events):
+        self.episodes += events.episodes()
+        return True
 
 
 def train_and_record(config: RunConfig, path: Path, processes: Processes = ALONE) -> dict[str, np.ndarray]:
     """What the learner saw in its first rollout, and its weights and its learning rate at the end."""
     first = FirstRollout()
     path.mkdir(exist_ok=True)
-    Trainer(config, RunFolder(path, config.experiment_id), callbacks=[first], processes=processes).run()
-    weights = {f"weight {name}": value.numpy() for name, value in first.model.policy.state_dict().items()}
-    return {**first.found, **weights, "lr_scale": first.model.lr_scale}
+    Trainer(config, RunFolder(path, config.experiment_id), observers=[first], processes=processes).run()
+    weights = {f"weight {name}": value for name, value in first.learner.policy().weights.items()}
+    return {**first.found, **weights, "lr_scale": np.array(first.learner._lr_scale)}
 
 
 def main() -> None:

@@ -61,13 +61,7 @@ def make_fleet_env(
     """
     if bridge is None:
         return RacerVectorEnv(num_envs, track_id, config, num_threads=num_threads, observation=observation)
-    return gym.make_vec(  # by its id, without importing the bridge
-        REMOTE_RACER_ID,
-        num_envs=num_envs,
-        vectorization_mode=gym.VectorizeMode.VECTOR_ENTRY_POINT,
-        track_id=track_id,
-        config=config,
-        observation=observation,
-        action_repeat=action_repeat,
-        **bridge,
-    )
+    options: dict[str, Any] = {"track_id": track_id, "config": config, "observation": observation}
+    mode = gym.VectorizeMode.VECTOR_ENTRY_POINT
+    options |= {"num_envs": num_envs, "vectorization_mode": mode, "action_repeat": action_repeat, **bridge}
+    return gym.make_vec(REMOTE_RACER_ID, **options)  # by its id, without importing the bridge

@@ -6,9 +6,7 @@ from contextlib import contextmanager
 import torch
 
 
-def capture(
-    function: Callable[[], object], device: torch.device, generator: torch.Generator
-) -> Callable[[], object]:
+def capture(function: Callable[[], object], device: torch.device, generator: torch.Generator) -> Callable[[], object]:
     """Run `function` once, so that libraries and kernels are ready, then capture it; the result replays it.
 
     It must write into the same tensors each time and must not branch on their values, and draws from `generator` only.

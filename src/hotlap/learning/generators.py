@@ -17,7 +17,7 @@ class Generators:
     """Generators with one seed; torch's is on the learner's device."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
-        self.numpy = np.random.RandomState(seed)  # noqa: NPY002 (as stable-baselines3)
+        self.numpy = np.random.RandomState(seed)
         self.torch = torch.Generator(device)
         self.torch.manual_seed(seed)
         self.actions = np.random.default_rng(seed)

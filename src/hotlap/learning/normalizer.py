@@ -1,4 +1,4 @@
-"""Running normalization of observations and rewards on tensors, with the statistics of stable-baselines3's VecNormalize.
+"""Running normalization of observations and rewards on tensors, with the statistics of the library's VecNormalize.
 
 Sums over cars are float32, the statistics float64. They cover the cars of all processes.
 """

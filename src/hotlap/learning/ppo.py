@@ -7,7 +7,7 @@ each. Several processes may train one policy, each with an equal part of the car
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -175,9 +175,9 @@ class PPO:
                 order.copy_(found)
         parts.update_graph()  # type: ignore[misc]
 
-    def _draw_orders(self, rollout: Rollout) -> Any:
-        shape = rollout.rewards.shape
-        return draw_orders(*shape, self._settings.n_epochs, self._generators.numpy, self.processes)
+    def _draw_orders(self, rollout: Rollout) -> Iterator[Tensor]:
+        num_steps, num_cars = rollout.rewards.shape
+        return draw_orders(num_steps, num_cars, self._settings.n_epochs, self._generators.numpy, self.processes)
 
     def _progress_remaining(self, num_timesteps: int) -> float:
         """From 1 at the start of the run to 0 at its end."""

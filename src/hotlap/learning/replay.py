@@ -1,4 +1,4 @@
-"""A replay buffer in main memory: the decisions of all cars, and minibatches of them with returns over several steps."""
+"""A replay buffer in main memory: the decisions of all cars, and minibatches with returns over several of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

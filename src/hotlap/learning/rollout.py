@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from hotlap.envs.infos import REWARD_KEYS
+from hotlap.learning.cars import Cars
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import HALF_LOG_TAU
 from hotlap.learning.normalizer import NoNormalizer, Normalizer
-from hotlap.learning.cars import Cars
 
 VALUE_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # in one product
 

@@ -47,7 +47,9 @@ class Snapshot:
                 "it was written by another version of hotlap. Its model can be evaluated; train on from it with "
                 "`hotlap train --start-model`, or resume it with the version that wrote it."
             )
-        found = {name: join_tree(rest, self.groups.get(name, {})) for name, rest in self.plain.items()}
+        # The arrays of a replay buffer are removed when newer checkpoints are written.
+        kept = {name: rest for name, rest in self.plain.items() if name != REPLAY_GROUP or name in self.groups}
+        found = {name: join_tree(rest, self.groups.get(name, {})) for name, rest in kept.items()}
         return found | {name: dict(self.groups.get(name, {})) for name in _MODEL_GROUPS}
 
     @property

@@ -233,9 +233,7 @@ class Checkpointing:
             figures = {**figures, **racer}
         self._writer.log_evaluation(figures, self._step)
         if _log.isEnabledFor(logging.DEBUG):
-            _log.debug(
-                "step %d: %s", self._step, ", ".join(f"{key} {value:g}" for key, value in figures.items())
-            )
+            _log.debug("step %d: %s", self._step, ", ".join(f"{key} {value:g}" for key, value in figures.items()))
 
     def save_boundary(self) -> bool:
         """Save the state from before the current rollout, if it was captured; returns whether it was."""

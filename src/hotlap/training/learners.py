@@ -26,7 +26,10 @@ class Learner(Protocol):
     """What a run trains. It owns all its state: weights, optimizers, normalizer, environments and generators."""
 
     processes: Processes  # those that train this run together
-    has_atomic_rollouts: bool  # whether a rollout cannot be stopped halfway; then a stop waits for its end
+
+    @property
+    def has_atomic_rollouts(self) -> bool:
+        """Whether a rollout cannot be stopped halfway; then a stop waits for its end."""
 
     @property
     def num_timesteps(self) -> int:

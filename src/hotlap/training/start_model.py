@@ -65,7 +65,9 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
     try:
         learner.load_policy(PolicyArrays(model.weights, model.normalizer))
     except (StateError, KeyError, RuntimeError) as error:
-        raise ConfigError(f"start_model {config.start_model}: does not fit this run ({one_line(error)}). {_REMEDY}") from None
+        raise ConfigError(
+            f"start_model {config.start_model}: does not fit this run ({one_line(error)}). {_REMEDY}"
+        ) from None
 
 
 def _refuse_other_settings(config: RunConfig, card: ModelCard) -> None:

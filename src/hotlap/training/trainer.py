@@ -301,9 +301,7 @@ class _Session:
         """The bridge is gone; the state before this rollout is saved."""
         self.checkpointing.save_boundary()
         remedy = self._remedy("is intact:", "start again", " --bridge-url URL")
-        return TrainingError(
-            self._message(f"{cause.rstrip('.')}, so training stopped at step {self._step}. {remedy}.")
-        )
+        return TrainingError(self._message(f"{cause.rstrip('.')}, so training stopped at step {self._step}. {remedy}."))
 
     def _diverged(self, cause: str, uncounted: int = 0) -> DivergedError:
         remedy = self._remedy("is intact: mend the cause, then:", "mend the cause and start again")

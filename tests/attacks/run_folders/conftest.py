@@ -6,8 +6,8 @@ import pytest
 
 from attacks.run_folders.attacked_runs import RUN, PoisonEnv, write_recipe
 from hotlap.cli.main import main
-from hotlap.training.callbacks.checkpointing import CheckpointingCallback
 from hotlap.training.checkpoint import CheckpointManager
+from hotlap.training.checkpointing import Checkpointing
 from tiny_runs import skip_evaluation
 
 
@@ -38,14 +38,14 @@ def hotlap(monkeypatch, capsys):
 @pytest.fixture
 def stopped(hotlap, monkeypatch):
     """A run stopped at step 60, with checkpoints at 40 and 60."""
-    on_step = CheckpointingCallback._on_step
+    on_step = Checkpointing.note_step
 
     def stopping(self):
-        self.is_stop_requested |= self.num_timesteps == 60
+        self.is_stop_requested |= self._step == 60
         return on_step(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CheckpointingCallback, "_on_step", stopping)
+        patch.setattr(Checkpointing, "note_step", stopping)
         code, _ = hotlap("train", "--recipe", write_recipe())
     assert (code, CheckpointManager(RUN).steps()) == (130, [40, 60])
     return RUN

@@ -7,8 +7,8 @@ import torch
 
 from attacks.run_folders.attacked_runs import RUN, PoisonEnv, assert_as_in_peace, write_recipe
 from hotlap.cli.main import main
-from hotlap.training.algorithms.registry import LEARNERS
 from hotlap.training.checkpoint import CheckpointManager
+from hotlap.training.sb3.algorithms import ALGORITHMS
 
 
 @pytest.mark.parametrize("algo", ["ppo", "a2c", "sac"])
@@ -40,7 +40,7 @@ def test_a_nan_from_the_environment_stops_the_run_and_the_last_good_checkpoint_r
 @pytest.mark.parametrize("algo", ["ppo", "a2c", "sac"])
 @pytest.mark.parametrize("where", ["loss", "weights"])
 def test_a_nan_from_an_update_is_never_saved(hotlap, monkeypatch, algo, where):
-    learner = LEARNERS[algo].learner
+    learner = ALGORITHMS[algo]
     update = learner.train
 
     def poisoned(self, *arguments, **options):

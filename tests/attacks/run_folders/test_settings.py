@@ -17,7 +17,7 @@ def test_a_run_whose_track_got_another_road_is_refused(hotlap, monkeypatch):
     Path("tiny.toml").write_text(config.to_toml())
     assert hotlap("train", "--recipe", "tiny.toml")[0] == 0
     before = content(RUN)
-    monkeypatch.setattr("hotlap.training.state.run_state.track_digest", lambda nodes: "0123")
+    monkeypatch.setattr("hotlap.training.run_state.track_digest", lambda nodes: "0123")
     code, [line] = hotlap("resume", RUN, "--steps", 200)
     assert (code, "was trained on another road of the name 'track-01'" in line) == (2, True)
     assert content(RUN) == before

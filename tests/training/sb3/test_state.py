@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+
 from hotlap.errors import StateError
 from hotlap.runs.snapshot import REPLAY_GROUP, Snapshot
 from hotlap.training.checkpoint import load_checkpoint, save_snapshot

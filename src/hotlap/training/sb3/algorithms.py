@@ -145,7 +145,8 @@ class HotlapSAC(Algorithm, SAC):
     @property
     def steps_per_rollout(self) -> int:
         """The steps of every environment between two updates."""
-        return self.train_freq.frequency  # type: ignore[union-attr]
+        frequency: int = self.train_freq.frequency  # type: ignore[union-attr]
+        return frequency
 
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, train_freq: TrainFreq, *args: Any, **kwargs: Any

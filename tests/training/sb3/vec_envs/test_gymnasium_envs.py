@@ -15,7 +15,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from hotlap.errors import HotlapError, StateError
-from hotlap.training.state.state_tree import join_tree, split_tree
+from hotlap.runs.state_tree import join_tree, split_tree
 from hotlap.training.sb3.vec_envs.gymnasium_envs import capture_envs, make_gymnasium_envs, restore_envs
 
 SEED = 11
@@ -242,9 +242,9 @@ def test_environments_continue_bit_identically_in_another_process(tmp_path: Path
     script = """
 import json, sys
 import numpy as np
-from hotlap.training.state.state_tree import join_tree, split_tree
+from hotlap.runs.state_tree import join_tree, split_tree
 from hotlap.training.sb3.vec_envs.gymnasium_envs import make_gymnasium_envs, capture_envs, restore_envs
-from hotlap.training.state.state_tree import join_tree, split_tree
+from hotlap.runs.state_tree import join_tree, split_tree
 begin, end, save, load, results = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 venv = make_gymnasium_envs("LunarLander-v3", 3, 11, {"enable_wind": True})
 actions = np.random.default_rng(0).integers(0, 4, (900, 3))
