@@ -48,7 +48,7 @@ def test_any_whole_number_is_a_seed(hotlap):
 def test_bad_input_is_refused_in_one_line(refused):
     assert "driver 'nobody' is not known" in refused("evaluate", "nobody")
     assert "track '' is not known" in refused("evaluate", "casual", "--track", "")
-    assert "start must be 'line', 'random' or 'anywhere', got 'pit'" in refused("evaluate", "casual", "--start", "pit")
+    assert "start must be one of 'line', 'random', got 'pit'" in refused("evaluate", "casual", "--start", "pit")
     assert "episodes must be from 1" in refused("evaluate", "casual", "--episodes", "9" * 30, "--json")
     assert "'--episodes'" in refused("evaluate", "casual", "--episodes", "many")
     assert "'--seed'" in refused("evaluate", "casual", "--seed", "1.5", "--json")

@@ -18,7 +18,7 @@ ROLLOUT = NUM_CARS * NUM_STEPS
 
 def build(seed=1):
     asked = {"device": "cuda", "seed": seed, "num_envs": NUM_CARS, "steps": 10**9}
-    asked |= {"ppo.n_steps": NUM_STEPS, "ppo.batch_size": 16_384, "racer.config.episode.maxSteps": 200}
+    asked |= {"ppo.n_steps": NUM_STEPS, "ppo.batch_size": 16_384, "racer.episode.max_ticks": 200}
     asked |= {"ppo.final_lr_fraction": 1.0}  # `learn` in two parts would decay it twice
     config = resolve_config("racer-ppo", asked)
     set_random_seed(config.seed, using_cuda=True)

@@ -117,7 +117,7 @@ class TensorPPO(HotlapPPO):
         actor = Actor(net(nets.policy, env.num_envs), adam.value(policy.log_std)[:num_axes], low, high, processes)
         num_threads = self.max_threads if device.type == "cpu" else 1
         value_nets = [net(nets.value, VALUE_ROWS[device.type]) for _ in range(num_threads)]
-        episode_steps = math.ceil(env.fleet.settings.episode.max_steps / env.action_repeat)
+        episode_steps = math.ceil(env.fleet.settings.episode.max_ticks / env.action_repeat)
         rollout = TensorRollout(cars, normalizer, actor, value_nets, num_steps, 1 + (num_steps - 1) // episode_steps)
         rows = Rollout(
             rollout.observations.flatten(0, 1),
