@@ -12,7 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from hotlap.config import Spelling, as_plain, camel_case, describe_range, snake_case
+from hotlap.config import Spelling, as_plain, camel_case, in_unit, snake_case
 from hotlap.envs.settings import RacerSettings
 from hotlap.runs.recipe import find_recipe, recipe_names
 from hotlap.runs.run_config import RunConfig
@@ -107,7 +107,8 @@ def _row(field: "dataclasses.Field[Any]", hint: Any, spelling: Spelling) -> str:
 
 def _values(field: "dataclasses.Field[Any]", hint: Any) -> str:
     """The values a key may have, by its type and its range."""
-    kind, allowed = hint, describe_range(field) if field.metadata["allowed"] else ""
+    kind, limits = hint, field.metadata["allowed"]
+    allowed = "" if limits is None else in_unit(limits, field.metadata["unit"])
     if NoneType in get_args(hint):  # `float | None`
         (kind,) = (argument for argument in get_args(hint) if argument is not NoneType)
     if get_origin(kind) is Literal:

@@ -269,16 +269,27 @@ def check_ranges(settings: Any) -> None:
 
 def _check_range(field: "dataclasses.Field[Any]", value: Any, name: str) -> None:
     """Refuse a value of a field that is outside its range; `name` is the key as it was written."""
-    if field.metadata.get("allowed") is None or value is None:
+    allowed = field.metadata.get("allowed")
+    if allowed is None or value is None:
         return
     named = [(name, value)]
     if isinstance(value, tuple):
         named = [(f"{name}[{index}]", item) for index, item in enumerate(value)]
     for one, number in named:
-        if number not in field.metadata["allowed"]:
-            raise ConfigError(f"{one} must be {describe_range(field)}, got {_show(number)}.")
+        check_number(one, number, allowed, field.metadata["unit"])
 
 
-def describe_range(field: "dataclasses.Field[Any]") -> str:
-    """The range of a setting with its unit: `from 0 to 100 m/s`."""
-    return f"{field.metadata['allowed']} {field.metadata['unit']}".rstrip()
+def check_count(name: str, value: object, allowed: Range, unit: str = "") -> None:
+    """Refuse an argument that is no whole number or outside its range, in the words of a setting."""
+    check_number(name, convert(int, value, name), allowed, unit)
+
+
+def check_number(name: str, number: float, allowed: Range, unit: str = "") -> None:
+    """Refuse a number outside its range."""
+    if number not in allowed:
+        raise ConfigError(f"{name} must be {in_unit(allowed, unit)}, got {_show(number)}.")
+
+
+def in_unit(allowed: Range, unit: str) -> str:
+    """A range with its unit: `from 0 to 100 m/s`."""
+    return f"{allowed} {unit}".rstrip()

@@ -1,6 +1,8 @@
 """`hotlap evaluate`: figures, exit codes, and one-line errors."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +140,20 @@ def test_a_run_is_evaluated_with_its_best_model_on_its_track_or_as_asked(hotlap,
     model = in_experiments / "laps" / "ppo_seed42_model.zip"
     figures = hotlap("evaluate", model, "--track", "track-01", "--episodes", 1, "--start", "random", "--json").figures
     assert (figures["driver"], figures["track"], figures["start"]) == ("ppo_seed42_model", "track-01", "random")
+
+
+def test_a_run_whose_settings_have_old_names_is_still_evaluated(hotlap, refused, in_experiments, tmp_path):
+    run = tmp_path / "old"
+    shutil.copytree(in_experiments / "laps", run)
+    text = (run / "config.toml").read_text(encoding="utf-8")
+    text = re.sub(
+        r"\[racer\.rewards\].*?(?=\n\[policy\])", '[racer.config.episode]\nstart = "anywhere"\n', text, flags=re.DOTALL
+    )
+    (run / "config.toml").write_text(text, encoding="utf-8")
+    asked = ("--episodes", 2, "--json")
+    assert hotlap("evaluate", run, *asked).figures == hotlap("evaluate", "laps", *asked).figures
+    for verb in ("resume", "report"):
+        assert "config.toml: racer: unknown key 'config'. Write its keys in snake_case into" in refused(verb, run)
 
 
 def test_a_model_of_another_environment_gets_its_mean_return(hotlap, in_experiments):

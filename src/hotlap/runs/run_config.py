@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, get_args
 import tomli_w
 
 from hotlap.config import POSITIVE, Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
-from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
-from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
+from hotlap.envs.fleet import NUM_CARS, REPEATS
+from hotlap.envs.observations import LAP_FOURIERS, STACKS
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardRules
@@ -37,12 +37,10 @@ class RacerOptions:
     }
 
     track: str = setting(DEFAULT_TRACK, "Id of the track.")
-    action_repeat: int = setting(
-        1, "How long one decision lasts; a tick is 1/60 s.", Range(1, MAX_REPEAT), unit="ticks"
-    )
-    stack: int = setting(1, "Number of last observations that the policy sees.", Range(1, MAX_STACK))
+    action_repeat: int = setting(1, "How long one decision lasts; a tick is 1/60 s.", REPEATS, unit="ticks")
+    stack: int = setting(1, "How many of the last observations the policy sees.", STACKS, unit="observations")
     lap_fourier: int = setting(
-        0, "Number of sine and cosine pairs of the lap progress added to the observation.", Range(0, MAX_LAP_FOURIER)
+        0, "Number of sine and cosine pairs of the lap progress added to the observation.", LAP_FOURIERS
     )
     observation: ObservationName = setting(
         DEFAULT_OBSERVATION, "What the policy sees: `rays`, or `road`, which adds the road ahead."
@@ -120,7 +118,7 @@ class RunConfig:
     steps: int = setting(
         1_000_000, "Length of the run, in decisions of all environments together.", Range(1, MAX_STEPS), unit="steps"
     )
-    num_envs: int = setting(1, "Environments trained on in parallel.", Range(1, MAX_CARS))
+    num_envs: int = setting(1, "Environments trained on in parallel.", NUM_CARS)
     device: DeviceName = setting("cpu", "Where the networks are trained.")
     torch_threads: int = setting(1, "CPU threads of torch.", Range(1, 1024))
     backend: Literal["gymnasium", "envpool"] = setting("gymnasium", "Library that runs environments other than ours.")

@@ -418,9 +418,9 @@ def test_making_one_gives_no_warning():
     [
         ({"num_envs": 0}, ConfigError, "num_envs must be"),
         ({"num_envs": 2.0}, ConfigError, "num_envs must be"),
-        ({"action_repeat": 0}, ConfigError, "whole number of ticks"),
-        ({"action_repeat": MAX_REPEAT + 1}, ConfigError, "whole number of ticks"),
-        ({"action_repeat": True}, ConfigError, "whole number of ticks"),
+        ({"action_repeat": 0}, ConfigError, "action_repeat must be from 1 to 60 ticks"),
+        ({"action_repeat": MAX_REPEAT + 1}, ConfigError, "action_repeat must be from 1 to 60 ticks"),
+        ({"action_repeat": True}, ConfigError, "action_repeat must be a whole number"),
         ({"stack": 0}, ConfigError, "stack must be"),
         ({"stack": MAX_STACK + 1}, ConfigError, "stack must be"),
         ({"num_threads": 0}, ConfigError, "num_threads must be"),
