@@ -249,7 +249,7 @@ def ablations_table() -> str:
     base = found[ablations.BASE]
     rows = [
         [
-            ablations.CHANGES[name].label,
+            ablations.label(name),
             percent(min(run.completion_rate for run in runs)),
             ablations.row(name, found)[3],
             gap_percent(median_gap(runs)),

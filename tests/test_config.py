@@ -3,8 +3,8 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -44,7 +44,8 @@ def test_keys_are_camel_case_and_missing_ones_take_defaults():
     settings = Outer(name="y")
     assert load_settings(Outer, settings) is settings
     assert load_settings(Outer, {"inner": {"topSpeed": 1}, "isLoud": True}) == Outer(Inner(1.0, 3), is_loud=True)
-    assert list(map(camel_case, ("max_steps", "progress", "a_b_c"))) == ["maxSteps", "progress", "aBC"]
+    assert list(map(camel_case, fields(Outer))) == ["inner", "mode", "isLoud", "name"]
+    assert list(map(camel_case, fields(Ranged)))[-2:] == ["extra", "pitSpeedLimit"]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,15 @@ def test_in_snake_case_keys_are_the_field_names():
     assert settings == Outer(Inner(1.0, 3), is_loud=True)
     with pytest.raises(ConfigError, match=r"x: inner: unknown key 'topSpeed'\. Did you mean 'top_speed'"):
         load_settings(Outer, {"inner": {"topSpeed": 1}}, "x", snake_case)
+    for key, spelling, wanted in (("pitSpeedLimit", snake_case, "pit_mps"), ("pit_mps", camel_case, "pitSpeedLimit")):
+        with pytest.raises(ConfigError, match=f"x: unknown key '{key}'. Did you mean '{wanted}'"):
+            build(Ranged, {key: 1}, "x", spelling)
+
+
+def test_a_replaced_key_is_refused_with_what_to_write_instead():
+    with pytest.raises(ConfigError) as caught:
+        build(Ranged, {"portion": 1}, "x", snake_case)
+    assert str(caught.value) == "x: unknown key 'portion'. Write share."
 
 
 @pytest.mark.parametrize(
@@ -156,22 +166,30 @@ def test_a_bad_value_in_them_is_refused_with_its_position(data, words):
 def test_plain_data_leaves_out_none():
     plain = {"inner": {"top_speed": 2.5, "num_laps": 3}, "widths": [1, 2], "others": [], "extra": {"a": 1}}
     assert as_plain(Wide(widths=(1, 2), extra={"a": 1})) == plain
+    assert as_plain(Outer(), camel_case) == {
+        "inner": {"topSpeed": 2.5, "numLaps": 3}, "mode": "calm", "isLoud": False, "name": "x"
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ranged:
+    REPLACED_KEYS: ClassVar[Mapping[str, str]] = {"portion": "Write share."}
+
     share: float = setting(0.5, "A fraction.", config.FRACTION)
     rate: float | None = setting(None, "A rate.", config.POSITIVE)
     keep: int = setting(0, "A count.", config.NOT_NEGATIVE)
     widths: tuple[int, ...] = setting((1,), "Layers.", Range(1, 9))
     extra: Mapping[str, Any] = setting(dict, "Anything.")
+    pit_mps: float = setting(20.0, "Speed limit in the pit.", Range(1, 30), unit="m/s", camel="pitSpeedLimit")
 
     def __post_init__(self) -> None:
         config.check_ranges(self)
 
 
 def test_values_at_the_limits_of_their_ranges_are_accepted():
-    assert Ranged(share=0, rate=1e-9, widths=(1, 9)) == Ranged(share=0.0, rate=1e-9, keep=0, widths=(1, 9), extra={})
+    assert Ranged(share=0, rate=1e-9, widths=(1, 9)) == Ranged(
+        share=0.0, rate=1e-9, keep=0, widths=(1, 9), extra={}, pit_mps=20.0
+    )
     assert Ranged(share=1.0, widths=()).rate is None
 
 
@@ -184,9 +202,17 @@ def test_values_at_the_limits_of_their_ranges_are_accepted():
         ({"rate": float("-inf")}, "rate must be more than 0, got -inf."),
         ({"keep": -1}, "keep must be 0 or more, got -1."),
         ({"widths": (9, 10)}, "widths[1] must be from 1 to 9, got 10."),
+        ({"pit_mps": 31.0}, "pit_mps must be from 1 to 30 m/s, got 31.0."),
     ],
 )
 def test_a_value_outside_its_range_is_refused(changes, words):
     with pytest.raises(ConfigError) as caught:
         Ranged(**changes)
     assert str(caught.value) == words
+
+
+def test_a_value_outside_its_range_is_refused_by_the_key_that_was_written():
+    for spelling, key in ((snake_case, "pit_mps"), (camel_case, "pitSpeedLimit")):
+        with pytest.raises(ConfigError) as caught:
+            build(Ranged, {key: 0.5}, "x", spelling)
+        assert str(caught.value) == f"x: {key} must be from 1 to 30 m/s, got 0.5."

@@ -8,12 +8,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from hotlap.config import camel_case
+from hotlap.config import as_plain, camel_case
 from hotlap.drivers.casual import CasualHabits
 from hotlap.envs.settings import RacerSettings
 from hotlap.runs.recipe import resolve_config
@@ -176,10 +176,7 @@ def test_the_python_examples_run_from_top_to_bottom_and_raise_the_errors_shown(n
 
 def test_the_documented_configuration_is_the_default():
     [text] = blocks(DOCS / "environment.md", "json")
-    defaults = asdict(RacerSettings())
-    assert json.loads(text) == {
-        part: {camel_case(key): value for key, value in values.items()} for part, values in defaults.items()
-    }
+    assert json.loads(text) == as_plain(RacerSettings(), camel_case)
 
 
 def test_the_documented_habits_are_the_casual_drivers():

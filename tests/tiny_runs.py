@@ -47,7 +47,7 @@ def tiny_config(algo: str = "ppo", env: str = RACER, num_envs: int = 1, steps: i
         "evaluation": {"interval": 0, "final_episodes": 1},
     }
     if env in (RACER, REMOTE_RACER):
-        data["racer"] = {"config": {"episode": {"maxSteps": 30, "stillnessTimeoutTicks": 25, "start": "random"}}}
+        data["racer"] = {"episode": {"max_ticks": 30, "stillness_timeout_ticks": 25, "start": "random"}}
     if env == LUNAR and algo == "sac":
         data["env_args"] = {"continuous": True}
     for name, value in changes.items():

@@ -77,15 +77,14 @@ def cartpole(train: Callable[..., Trained]) -> Trained:
 def racer(train: Callable[..., Trained]) -> Trained:
     """PPO on the racer with normalizer, action repeat, stack and Fourier features."""
     from hotlap.hyperparameters import PPOSettings
+    from hotlap.envs.settings import EpisodeRules
     from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import NormalizeSettings, RacerOptions
 
     return train(
         steps=512,
         num_envs=8,
-        racer=RacerOptions(
-            action_repeat=3, stack=2, lap_fourier=2, config={"episode": {"start": "random", "maxSteps": 60}}
-        ),
+        racer=RacerOptions(action_repeat=3, stack=2, lap_fourier=2, episode=EpisodeRules(start="random", max_ticks=60)),
         policy=PolicySettings(net_arch=(16, 8), activation="elu", log_std_init=-1.0),
         normalize=NormalizeSettings(obs=True),
         ppo=PPOSettings(n_steps=16, batch_size=64, n_epochs=2, learning_rate=1e-2),
@@ -96,6 +95,7 @@ def racer(train: Callable[..., Trained]) -> Trained:
 def soft_racer(train: Callable[..., Trained]) -> Trained:
     """SAC on the racer with default options."""
     from hotlap.hyperparameters import SACSettings
+    from hotlap.envs.settings import EpisodeRules
     from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import RacerOptions
 
@@ -103,7 +103,7 @@ def soft_racer(train: Callable[..., Trained]) -> Trained:
         algo="sac",
         steps=128,
         num_envs=4,
-        racer=RacerOptions(config={"episode": {"maxSteps": 40}}),
+        racer=RacerOptions(episode=EpisodeRules(max_ticks=40)),
         policy=PolicySettings(net_arch=(8,)),
         sac=SACSettings(buffer_size=512, learning_starts=32, batch_size=16),
     )

@@ -240,7 +240,7 @@ def describe_values(record: "np.ndarray[Any, np.dtype[np.void]]") -> dict[str, f
 def describe_module() -> dict[str, Any]:
     """What the page has to know to call the module, so that no offset is written in JavaScript."""
     settings = RacerSettings()
-    endless = replace(settings, episode=replace(settings.episode, max_steps=MAX_COUNT))
+    endless = replace(settings, episode=replace(settings.episode, max_ticks=MAX_COUNT))
     return {
         "source_digest": source_digest(),
         "physics": PHYSICS_VERSION,

@@ -1,8 +1,8 @@
-"""Settings: frozen dataclasses with documented ranges, and strict loading of them from JSON and TOML.
+"""Settings: frozen dataclasses whose fields are declared by `setting`, and strict loading of them from JSON and TOML.
 
-Unknown keys, wrong types and numbers that are not finite are errors. The environment's settings are written in
-camelCase (`maxSteps`) in files and in snake_case (`max_steps`) in Python; a run's settings are in snake_case in both.
-Loading is hand-made for its error messages, which name the key as the file spells it and suggest the one meant.
+Unknown keys, wrong types, numbers that are not finite and numbers out of range are errors. Recipes and Python write
+settings in snake_case with units (`max_ticks`), `ai-config.json` and the bridge in camelCase (`maxSteps`). Loading is
+hand-made for its error messages, which name the key as the file spells it and suggest the one meant.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from hotlap.errors import ConfigError, InputFileError
 
 T = TypeVar("T")
-Spelling = Callable[[str], str]
+Spelling = Callable[["dataclasses.Field[Any]"], str]
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_CONFIG_DEPTH = 32
@@ -30,15 +30,15 @@ MAX_LIST_ITEMS = 10_000  # of a setting
 _MAX_DOTS = 100  # in one line of TOML
 
 
-def camel_case(name: str) -> str:
-    """`max_steps` as files write it: `maxSteps`."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
+def camel_case(field: "dataclasses.Field[Any]") -> str:
+    """The key of a setting in `ai-config.json` and over the bridge: the one declared, or `speedBonus`."""
+    first, *rest = field.name.split("_")
+    return field.metadata.get("camel") or first + "".join(part.capitalize() for part in rest)
 
 
-def snake_case(name: str) -> str:
-    """`max_steps` as Python writes it: unchanged."""
-    return name
+def snake_case(field: "dataclasses.Field[Any]") -> str:
+    """The key of a setting in recipes and in Python: `speed_bonus`."""
+    return field.name
 
 
 def load_settings(
@@ -123,14 +123,20 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def build(kind: type[T], data: Mapping[str, Any], where: str, spelling: Spelling = camel_case) -> T:
-    """An instance of dataclass `kind` from plain data, every key known and every value of its type."""
-    fields = {spelling(field.name): field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    """An instance of dataclass `kind` from plain data, every key known, every value of its type and in its range.
+
+    `REPLACED_KEYS` of the dataclass says what to write instead of a key that there is no more.
+    """
+    fields = {spelling(field): field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     hints = get_type_hints(kind)
     values = {}
     for key, value in data.items():
         if key not in fields:
-            raise ConfigError(f"{where}: unknown key {key!r:.80}.{_suggest(str(key), fields)}")
-        values[fields[key]] = _convert(hints[fields[key]], value, f"{where}: {key}", spelling)
+            hint = getattr(kind, "REPLACED_KEYS", {}).get(key) or _suggest(str(key), fields)
+            raise ConfigError(f"{where}: unknown key {key!r:.80}. {hint}")
+        field = fields[key]
+        values[field.name] = convert(hints[field.name], value, f"{where}: {key}", spelling)
+        _check_range(field, values[field.name], f"{where}: {key}")
     try:
         return kind(**values)
     except ConfigError as error:
@@ -158,12 +164,14 @@ def merge_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     return merged
 
 
-def _suggest(key: str, known: Mapping[str, str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else f" Known keys: {', '.join(known)}."
+def _suggest(key: str, known: "Mapping[str, dataclasses.Field[Any]]") -> str:
+    """The key probably meant: that of the same setting in the other spelling, or the most similar one."""
+    same = [spelled for spelled, field in known.items() if key in (snake_case(field), camel_case(field))]
+    close = same or difflib.get_close_matches(key, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(known)}."
 
 
-def _convert(hint: Any, value: Any, where: str, spelling: Spelling) -> Any:
+def convert(hint: Any, value: Any, where: str, spelling: Spelling = snake_case) -> Any:
     """`value` as type `hint`, or a ConfigError that names the place."""
     origin, arguments = get_origin(hint), get_args(hint)
     if dataclasses.is_dataclass(hint):
@@ -172,13 +180,13 @@ def _convert(hint: Any, value: Any, where: str, spelling: Spelling) -> Any:
         return build(hint, value, where, spelling)  # type: ignore[arg-type]
     if origin in (Union, UnionType):  # `float | None`
         (inner,) = (argument for argument in arguments if argument is not NoneType)
-        return None if value is None else _convert(inner, value, where, spelling)
+        return None if value is None else convert(inner, value, where, spelling)
     if origin is tuple:  # `tuple[int, ...]`
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{where} must be a list, got {_show(value)}.")
         if len(value) > MAX_LIST_ITEMS:
             raise ConfigError(f"{where} must have at most {MAX_LIST_ITEMS:,} items, got {len(value):,}.")
-        return tuple(_convert(arguments[0], item, f"{where}[{index}]", spelling) for index, item in enumerate(value))
+        return tuple(convert(arguments[0], item, f"{where}[{index}]", spelling) for index, item in enumerate(value))
     if origin is not None and set(map(type, arguments)) == {str}:  # Literal["a", "b"]
         if value not in arguments:
             raise ConfigError(f"{where} must be one of {', '.join(map(repr, arguments))}, got {_show(value)}.")
@@ -207,15 +215,15 @@ def _number(value: Any, where: str) -> float:
     return number
 
 
-def as_plain(settings: Any) -> dict[str, Any]:
-    """A settings dataclass as plain data in snake_case: tuples become lists, fields that are None are left out."""
+def as_plain(settings: Any, spelling: Spelling = snake_case) -> dict[str, Any]:
+    """A settings dataclass as plain data: tuples become lists, fields that are None are left out."""
     plain: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if dataclasses.is_dataclass(value):
-            plain[field.name] = as_plain(value)
+            plain[spelling(field)] = as_plain(value, spelling)
         elif value is not None:
-            plain[field.name] = list(value) if isinstance(value, tuple) else value
+            plain[spelling(field)] = list(value) if isinstance(value, tuple) else value
     return plain
 
 
@@ -241,12 +249,13 @@ NOT_NEGATIVE = Range(0)
 FRACTION = Range(0, 1)
 
 
-def setting(default: Any, meaning: str, allowed: Range | None = None) -> Any:
-    """A dataclass field with its meaning and the range of its values, each declared here only.
+def setting(default: Any, meaning: str, allowed: Range | None = None, *, unit: str = "", camel: str = "") -> Any:
+    """A dataclass field with its meaning, the range of its values and their unit, each declared here only.
 
-    `check_ranges` enforces the range; the documentation prints both. A callable default is called for each instance.
+    `build` and `check_ranges` enforce the range; the documentation prints all of them. `camel` is the key in camelCase
+    where the field's name does not give it. A callable default is called for each instance.
     """
-    metadata = {"meaning": meaning, "allowed": allowed}
+    metadata = {"meaning": meaning, "allowed": allowed, "unit": unit, "camel": camel}
     if callable(default):
         return dataclasses.field(default_factory=default, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -255,12 +264,32 @@ def setting(default: Any, meaning: str, allowed: Range | None = None) -> Any:
 def check_ranges(settings: Any) -> None:
     """Refuse a number, alone or in a list, that is outside the range of its field. NaN is outside every range."""
     for field in dataclasses.fields(settings):
-        allowed, value = field.metadata.get("allowed"), getattr(settings, field.name)
-        if allowed is None or value is None:
-            continue
-        named = [(field.name, value)]
-        if isinstance(value, tuple):
-            named = [(f"{field.name}[{index}]", item) for index, item in enumerate(value)]
-        for name, number in named:
-            if number not in allowed:
-                raise ConfigError(f"{name} must be {allowed}, got {_show(number)}.")
+        _check_range(field, getattr(settings, field.name), field.name)
+
+
+def _check_range(field: "dataclasses.Field[Any]", value: Any, name: str) -> None:
+    """Refuse a value of a field that is outside its range; `name` is the key as it was written."""
+    allowed = field.metadata.get("allowed")
+    if allowed is None or value is None:
+        return
+    named = [(name, value)]
+    if isinstance(value, tuple):
+        named = [(f"{name}[{index}]", item) for index, item in enumerate(value)]
+    for one, number in named:
+        check_number(one, number, allowed, field.metadata["unit"])
+
+
+def check_count(name: str, value: object, allowed: Range, unit: str = "") -> None:
+    """Refuse an argument that is no whole number or outside its range, in the words of a setting."""
+    check_number(name, convert(int, value, name), allowed, unit)
+
+
+def check_number(name: str, number: float, allowed: Range, unit: str = "") -> None:
+    """Refuse a number outside its range."""
+    if number not in allowed:
+        raise ConfigError(f"{name} must be {in_unit(allowed, unit)}, got {_show(number)}.")
+
+
+def in_unit(allowed: Range, unit: str) -> str:
+    """A range with its unit: `from 0 to 100 m/s`."""
+    return f"{allowed} {unit}".rstrip()

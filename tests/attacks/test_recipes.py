@@ -58,7 +58,7 @@ HOSTILE = {
     "lists 200 deep": "env_args = {a = " + "[" * 200 + "]" * 200 + "}",
     "tables 200 deep": "[env_args." + ".".join("a" * 200) + "]\nb = 1",
     "dotted keys 20,000 deep": ".".join("a" * 20_000) + " = 1",
-    "track outside the registry": '[racer]\ntrack = "../../../etc/passwd"\n[racer.config]\nmaxStep = 1',
+    "track outside the registry": '[racer]\ntrack = "../../../etc/passwd"\n[racer.episode]\nmaxStep = 1',
     "algorithm as a path": 'algo = "../../ppo"',
     "device as a command": 'device = "cpu; rm -rf /"',
     "NUL in the text": "steps = 5\0",

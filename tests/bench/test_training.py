@@ -165,7 +165,7 @@ def test_metrics_and_checkpoints_take_little_time(tmp_path, monkeypatch):
         recording_interval=100,
         policy={"net_arch": [64, 64]},
         ppo={"n_steps": 64, "batch_size": 4096, "n_epochs": 4},
-        racer={"config": {"episode": {"start": "random"}}},
+        racer={"episode": {"start": "random"}},
         checkpoint={"interval": 100_000},
     )
     benchmark.Trainer(config, folder_at(tmp_path, config), observers=[stopwatch]).run()

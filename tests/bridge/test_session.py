@@ -78,7 +78,12 @@ def test_stepping_after_the_end_of_an_episode_is_allowed(ask):
         ({"type": "reset", "seed": [1]}, "one seed for each of the numEnvs cars, got 1"),
         ({"type": "reset", "numEnvs": 3, "seed": [1, 2]}, "one seed for each of the numEnvs cars, got 2"),
         ({"type": "jump"}, "Known types: hello, reset, step, close, get_state, set_state."),
-        ({"type": "reset", "actionRepeat": 61}, "Expected `int` <= 60"),
+        ({"type": "reset", "actionRepeat": 61}, "actionRepeat must be from 1 to 60 ticks, got 61."),
+        ({"type": "reset", "actionRepeat": 0}, "actionRepeat must be from 1 to 60 ticks, got 0."),
+        ({"type": "reset", "actionRepeat": True}, "Expected `int | null`, got `bool`"),
+        ({"type": "reset", "numEnvs": 0}, "numEnvs must be from 1 to 1024, got 0."),
+        ({"type": "reset", "numEnvs": 1025}, "numEnvs must be from 1 to 1024, got 1025."),
+        ({"type": "reset", "config": {"episode": {"maxSteps": 0}}}, "maxSteps must be from 1 to 2147483647 ticks, got"),
         ({"type": "reset", "numEnvs": 1024, "actionRepeat": 17}, "at most 16384, got 17 times 1024"),
     ],
 )

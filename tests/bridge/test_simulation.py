@@ -76,7 +76,7 @@ def test_an_absent_field_takes_its_default_not_its_last_value(ask):
     ask(type="reset", trackId="track-02", config={"episode": {"maxSteps": 2, "start": "random"}}, seed=5, numEnvs=2)
     assert ask(type="reset", seed=0) == standing
     assert fleet_of(ask).tracks[0].track_id == "track-01"
-    assert fleet_of(ask).settings.episode.max_steps == 3000
+    assert fleet_of(ask).settings.episode.max_ticks == 3000
     ask(type="reset", start="random")
     assert ask(type="reset")["info"]["speed"] == 0.0
     assert len(ask(type="reset", observation="road")["observation"]) == 58

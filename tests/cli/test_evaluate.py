@@ -1,6 +1,8 @@
 """`hotlap evaluate`: figures, exit codes, and one-line errors."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +50,7 @@ def test_any_whole_number_is_a_seed(hotlap):
 def test_bad_input_is_refused_in_one_line(refused):
     assert "driver 'nobody' is not known" in refused("evaluate", "nobody")
     assert "track '' is not known" in refused("evaluate", "casual", "--track", "")
-    assert "start must be 'line', 'random' or 'anywhere', got 'pit'" in refused("evaluate", "casual", "--start", "pit")
+    assert "start must be one of 'line', 'random', got 'pit'" in refused("evaluate", "casual", "--start", "pit")
     assert "episodes must be from 1" in refused("evaluate", "casual", "--episodes", "9" * 30, "--json")
     assert "'--episodes'" in refused("evaluate", "casual", "--episodes", "many")
     assert "'--seed'" in refused("evaluate", "casual", "--seed", "1.5", "--json")
@@ -138,6 +140,20 @@ def test_a_run_is_evaluated_with_its_best_model_on_its_track_or_as_asked(hotlap,
     model = in_experiments / "laps" / "ppo_seed42_model.zip"
     figures = hotlap("evaluate", model, "--track", "track-01", "--episodes", 1, "--start", "random", "--json").figures
     assert (figures["driver"], figures["track"], figures["start"]) == ("ppo_seed42_model", "track-01", "random")
+
+
+def test_a_run_whose_settings_have_old_names_is_still_evaluated(hotlap, refused, in_experiments, tmp_path):
+    run = tmp_path / "old"
+    shutil.copytree(in_experiments / "laps", run)
+    text = (run / "config.toml").read_text(encoding="utf-8")
+    text = re.sub(
+        r"\[racer\.rewards\].*?(?=\n\[policy\])", '[racer.config.episode]\nstart = "anywhere"\n', text, flags=re.DOTALL
+    )
+    (run / "config.toml").write_text(text, encoding="utf-8")
+    asked = ("--episodes", 2, "--json")
+    assert hotlap("evaluate", run, *asked).figures == hotlap("evaluate", "laps", *asked).figures
+    for verb in ("resume", "report"):
+        assert "config.toml: racer: unknown key 'config'. Write its keys in snake_case into" in refused(verb, run)
 
 
 def test_a_model_of_another_environment_gets_its_mean_return(hotlap, in_experiments):

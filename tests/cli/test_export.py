@@ -201,8 +201,8 @@ def test_without_an_environment_the_spaces_must_be_those_of_the_racer(refused, p
         (["--env", "CartPole-v1", "--stack", "2"], "stack: only for hotlap/Racer-v0"),
         (["--env", "CartPole-v1", "--vecnormalize", "nowhere.pkl"], "nowhere.pkl: no such file"),
         (["--track", "nowhere"], "track 'nowhere' is not known"),
-        (["--stack", "0"], "stack must be a whole number"),
-        (["--action-repeat", "0"], "action repeat must be"),
+        (["--stack", "0"], "stack must be from 1 to 16 observations"),
+        (["--action-repeat", "0"], "action_repeat must be from 1 to 60 ticks"),
     ],
 )
 def test_bad_imports_are_refused_in_one_line(refused, plain, tmp_path, arguments, words):

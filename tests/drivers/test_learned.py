@@ -29,7 +29,7 @@ ENDLESS = {"episode": {"start": "random", "maxSteps": 100_000, "stillnessTimeout
 
 def test_a_driver_takes_the_learners_actions_in_its_training_environment(any_racer):
     run, model = any_racer, read_model(any_racer.path)
-    options = replace(run.config.racer, config=ENDLESS)
+    options = replace(run.config.racer, episode=RacerSettings.load(ENDLESS).episode)
     env = make_cars(options, NUM_CARS)
     fleet = Fleet([options.track], RacerSettings.load(ENDLESS), NUM_CARS, CpuEngine())
     fleet.seed(np.arange(SEED, SEED + NUM_CARS, dtype=np.uint64))

@@ -140,7 +140,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(state, words):
 
 @pytest.mark.parametrize("depth", [0, -1, MAX_STACK + 1, 2.0, True, None, "2"])
 def test_an_invalid_depth_is_refused(depth):
-    with pytest.raises(ConfigError, match="stack must be a whole number of observations from 1 to"):
+    with pytest.raises(ConfigError, match=r"stack must be (from 1 to 16 observations|a whole number), got"):
         ObservationStack(2, depth, 2)
     with pytest.raises(ConfigError, match="stack must be"):
         stacked_observation_space(depth)

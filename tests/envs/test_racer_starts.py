@@ -1,6 +1,7 @@
 """How a car's episodes begin: starts, seeds, options and configuration; and how saved states continue them."""
 
 import copy
+import hashlib
 import json
 import math
 import pickle
@@ -52,6 +53,16 @@ def test_options_override_the_start_of_the_config():
     assert env.reset(seed=9, options={})[1]["speed"] > 0.0
 
 
+@pytest.mark.parametrize(("spun_fraction", "digest"), [(0.0, "d6ebf983e275f40c"), (0.125, "75be2365f8a367d5")])
+def test_random_starts_with_and_without_spun_cars_keep_their_bits(spun_fraction, digest):
+    envs = hotlap.RacerVectorEnv(512, config={"episode": {"start": "random", "spunFraction": spun_fraction}})
+    envs.reset(seed=11)
+    found = hashlib.sha256()
+    for column in envs.get_state().values():
+        found.update(np.ascontiguousarray(column).tobytes())
+    assert found.hexdigest()[:16] == digest
+
+
 def test_random_starts_are_all_over_the_track():
     env = hotlap.RacerEnv()
     places = [env.reset(options={"start": "random"})[0][12] for _ in range(200)]
@@ -100,7 +111,7 @@ def test_without_a_seed_two_environments_differ():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"start": "pit"}, "start must be 'line', 'random' or 'anywhere', got 'pit'"),
+        ({"start": "pit"}, "start must be one of 'line', 'random', got 'pit'"),
         ({"start": 1}, "start must be"),
         ({"strat": "random"}, "unknown key 'strat'"),
         ("random", "options must be a dict"),
@@ -124,7 +135,7 @@ def test_the_config_may_be_a_dict_or_a_file(tmp_path):
     path.write_text(json.dumps(config))
     for source in (config, path, str(path)):
         settings = hotlap.RacerEnv(config=source).fleet.settings
-        assert (settings.weights.progress, settings.episode.max_steps) == (3.0, 9)
+        assert (settings.rewards.progress, settings.episode.max_ticks) == (3.0, 9)
     assert config == {"weights": {"progress": 3.0}, "episode": {"maxSteps": 9}}
 
 

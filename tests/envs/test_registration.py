@@ -21,7 +21,7 @@ def test_make_makes_the_single_environment_with_its_arguments():
     env = gym.make("hotlap/Racer-v0", track_id="track-02", config={"episode": {"maxSteps": 7}})
     assert isinstance(env.unwrapped, hotlap.RacerEnv)
     assert env.unwrapped.fleet.tracks[0].track_id == "track-02"
-    assert env.unwrapped.fleet.settings.episode.max_steps == 7
+    assert env.unwrapped.fleet.settings.episode.max_ticks == 7
     assert env.spec is not None
     assert env.spec.id == RACER_ID == "hotlap/Racer-v0"
     assert env.spec.max_episode_steps is None

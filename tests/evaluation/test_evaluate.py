@@ -180,7 +180,7 @@ def test_from_a_random_start_there_is_no_standing_lap(casual):
 
 def test_there_is_no_time_limit(casual):
     assert 60.0 * (casual.standing_lap_time_sec + casual.mean_lap_time_sec) > 3000
-    assert make_evaluation_fleet("track-01", 1).settings.episode.max_steps > 10**9
+    assert make_evaluation_fleet("track-01", 1).settings.episode.max_ticks > 10**9
 
 
 def test_only_clean_laps_count_for_the_times():
@@ -245,7 +245,7 @@ def test_a_number_of_episodes_out_of_range_is_refused(episodes):
 
 
 def test_an_unknown_start_or_track_is_refused():
-    with pytest.raises(ConfigError, match="start must be 'line', 'random' or 'anywhere', got 'pit'"):
+    with pytest.raises(ConfigError, match="start must be one of 'line', 'random', got 'pit'"):
         evaluate(Statue(), "track-01", episodes=1, start="pit")
     with pytest.raises(UnknownTrackError, match="'nope'"):
         evaluate(Statue(), "nope", episodes=1)

@@ -73,18 +73,18 @@ class Keep:
                 "stack": 3,
                 "lap_fourier": 2,
                 "action_repeat": 2,
-                "config": {"episode": {"start": "random", "maxSteps": 21}},
+                "episode": {"start": "random", "max_ticks": 21},
             }
         },
         {
             "racer": {
                 "observation": "road",
                 "lap_fourier": 2,
-                "config": {"episode": {"start": "random", "maxSteps": 21}},
+                "episode": {"start": "random", "max_ticks": 21},
             }
         },
         {
-            "racer": {"config": {"episode": {"start": "random", "maxSteps": 5}}}
+            "racer": {"episode": {"start": "random", "max_ticks": 5}}
         },  # each car is cut off several times per rollout
         {"policy": PEDAL_AXIS},
     ],

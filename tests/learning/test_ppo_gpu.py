@@ -12,7 +12,7 @@ NUM_CARS, NUM_STEPS = 4096, 32
 
 def build(seed=1):
     asked = {"device": "cuda", "seed": seed, "num_envs": NUM_CARS, "steps": 10**9}
-    asked |= {"ppo.n_steps": NUM_STEPS, "ppo.batch_size": 16_384, "racer.config.episode.maxSteps": 200}
+    asked |= {"ppo.n_steps": NUM_STEPS, "ppo.batch_size": 16_384, "racer.episode.max_ticks": 200}
     return ours(resolve_config("racer-ppo", asked))
 
 

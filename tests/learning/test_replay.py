@@ -6,7 +6,7 @@ import torch
 
 from hotlap.errors import StateError
 from hotlap.learning.normalizer import NoNormalizer, Normalizer
-from hotlap.learning.replay import Replay
+from hotlap.learning.replay import ReplayBuffer
 from hotlap.training.sb3.learner import SB3Learner
 from small_learners import learn
 from tiny_runs import tiny_config
@@ -30,7 +30,7 @@ def test_minibatches_are_those_of_the_library(steps, n_steps):
     assert buffer.dones.sum() >= NUM_CARS
     buffer.timeouts[:, 0] = 0.0  # as if the episodes of the first car had terminated
     num_obs = buffer.observations.shape[-1]
-    ours = Replay(240, NUM_CARS, num_obs, 3)
+    ours = ReplayBuffer(240, NUM_CARS, num_obs, 3)
     names = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
     rows = {name: torch.from_numpy(getattr(buffer, name)) for name in names}
     ours.load_state_dict({"position": buffer.pos, "is_full": buffer.full, "rows": rows})
@@ -54,7 +54,7 @@ def test_minibatches_are_those_of_the_library(steps, n_steps):
 
 def test_a_return_over_three_decisions_ends_with_its_episode_and_with_the_newest_decision():
     """Rewards 1, 10, 100, … of one car; the second decision terminates, the fifth is cut off by its time limit."""
-    replay, seen = Replay(60, NUM_CARS, 2, 3), {}
+    replay, seen = ReplayBuffer(60, NUM_CARS, 2, 3), {}
     for step in range(6):
         obs, actions = torch.full((NUM_CARS, 2), float(step)), torch.zeros(NUM_CARS, 3)
         flags = torch.full((NUM_CARS,), step in (1, 4)), torch.full((NUM_CARS,), step == 4)
@@ -75,6 +75,6 @@ def test_a_return_over_three_decisions_ends_with_its_episode_and_with_the_newest
 
 
 def test_a_buffer_of_another_shape_is_refused():
-    state = Replay(60, NUM_CARS, 2, 3).state_dict()
+    state = ReplayBuffer(60, NUM_CARS, 2, 3).state_dict()
     with pytest.raises(StateError, match="its replay buffer has observations of shape"):
-        Replay(60, NUM_CARS, 5, 3).load_state_dict(state)
+        ReplayBuffer(60, NUM_CARS, 5, 3).load_state_dict(state)

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from hotlap.config import read_mapping
+from hotlap.config import build, read_mapping, snake_case
 from hotlap.drivers.driver import make_driver
-from hotlap.errors import DriverError
+from hotlap.errors import ConfigError, DriverError
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.models import shipped_models
 from hotlap.models.model_file import read_model
@@ -23,7 +23,7 @@ from hotlap.models.shipped_models import (
     unseen_tracks,
 )
 from hotlap.optimal.reference import find_reference
-from hotlap.runs.run_config import digest_of, load_config
+from hotlap.runs.run_config import RunConfig, digest_of, load_config
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import load_track
 
@@ -98,10 +98,16 @@ def test_a_card_names_the_files_that_it_was_trained_with(name):
         path = SHIPPED_FOLDER / recipe["file"]
         assert recipe["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
         assert f"`{recipe['file']}` (SHA-256 `{recipe['sha256']}`)" in page
-        config = load_config(path)  # today's reader takes it
-        assert (config.policy.net_arch, config.seed) == (model.card.policy.net_arch, model.card.seed)
-        assert (config.racer.lap_fourier, config.racer.observation) == (model.card.lap_fourier, model.card.observation)
-        assert name in (config.racer.track, "generalist")
+        config = read_mapping(path)
+        assert (tuple(config["policy"]["net_arch"]), config["seed"]) == (model.card.policy.net_arch, model.card.seed)
+        racer = config["racer"]
+        assert (racer["lap_fourier"], racer["observation"]) == (model.card.lap_fourier, model.card.observation)
+        assert name in (racer["track"], "generalist")
+        # It is a record with the names of its time. Today's reader says what to write, and else takes it.
+        with pytest.raises(ConfigError, match=r"unknown key 'config'\. Write its keys in snake_case into"):
+            load_config(path)
+        renamed = {**config, "racer": {key: value for key, value in racer.items() if key != "config"}}
+        assert build(RunConfig, renamed, name, snake_case).seed == model.card.seed
     assert card["config_digest"] == model.card.config_digest
     assert digest_of(read_mapping(SHIPPED_FOLDER / names[-1])) == model.card.config_digest
     assert len(card["reproduction"]) > 20

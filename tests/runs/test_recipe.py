@@ -8,6 +8,7 @@ import pytest
 
 from hotlap.config import read_mapping
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
+from hotlap.envs.settings import EpisodeRules
 from hotlap.errors import ConfigError, InputFileError
 from hotlap.hyperparameters import A2CSettings, PPOSettings
 from hotlap.models.model_file import PolicySettings
@@ -74,27 +75,21 @@ def test_the_default_recipe_of_cars_behind_a_bridge_is_the_racers():
 
 
 def test_the_command_line_overrides_the_recipe_and_the_recipe_the_defaults(tmp_path):
-    mine = recipe(
-        tmp_path, "steps = 1000\nseed = 3\n[racer]\naction_repeat = 2\n[racer.config.episode]\nmaxSteps = 9\n"
-    )
+    mine = recipe(tmp_path, "steps = 1000\nseed = 3\n[racer]\naction_repeat = 2\n[racer.episode]\nmax_ticks = 9\n")
     asked = {"seed": 5, "racer.track": "track-02", "checkpoint.interval": 7, "num_envs": None}
     assert resolve_config(mine, asked) == RunConfig(
         steps=1000,
         seed=5,
-        racer=RacerOptions(track="track-02", action_repeat=2, config={"episode": {"maxSteps": 9}}),
+        racer=RacerOptions(track="track-02", action_repeat=2, episode=EpisodeRules(max_ticks=9)),
         checkpoint=CheckpointConfig(interval=7),
     )
 
 
 def test_a_recipe_with_a_base_says_only_what_differs(tmp_path):
     base = resolve_config("racer-ppo", {})
-    mine = recipe(
-        tmp_path, 'base = "racer-ppo"\nsteps = 10\n[racer.config.episode]\nmaxSteps = 99\n[ppo]\ngamma = 0.5\n'
-    )
-    config = {**base.racer.config, "episode": {**base.racer.config["episode"], "maxSteps": 99}}
-    assert resolve_config(mine, {}) == replace(
-        base, steps=10, racer=replace(base.racer, config=config), ppo=replace(base.ppo, gamma=0.5)
-    )
+    mine = recipe(tmp_path, 'base = "racer-ppo"\nsteps = 10\n[racer.episode]\nmax_ticks = 99\n[ppo]\ngamma = 0.5\n')
+    racer = replace(base.racer, episode=replace(base.racer.episode, max_ticks=99))
+    assert resolve_config(mine, {}) == replace(base, steps=10, racer=racer, ppo=replace(base.ppo, gamma=0.5))
     assert resolve_config("racer-ppo", {}) == base
 
 
@@ -141,7 +136,7 @@ def test_an_error_in_the_recipe_names_the_recipe(tmp_path):
     ("asked", "words"),
     [
         ({"steps": 0}, "settings: steps must be from 1 to"),
-        ({"checkpoint.interval": -1}, "settings: checkpoint: interval must be 0 or more, got -1"),
+        ({"checkpoint.interval": -1}, "settings: checkpoint: interval must be 0 or more steps, got -1"),
         ({"env": "CartPole-v1", "racer.track": "track-02"}, "settings: racer: .* CartPole-v1 takes env_args"),
     ],
 )

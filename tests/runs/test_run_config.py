@@ -1,11 +1,13 @@
 """A run's configuration: saved and loaded without loss, and refused where it cannot work."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from hotlap.envs.settings import EpisodeRules, RewardRules
 from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.hyperparameters import A2CSettings, PPOSettings, SACSettings
 from hotlap.models.model_file import PolicySettings
@@ -46,7 +48,9 @@ def refusal(folder: Path, text: str) -> str:
         RunConfig(algo="sac", sac=SACSettings(train_freq=3), checkpoint=CheckpointConfig(0, 4)),
         RunConfig(
             algo="a2c",
-            racer=RacerOptions("track-02", 3, 4, 2, {"weights": {"wallPenalty": -1}, "episode": {"start": "random"}}),
+            racer=RacerOptions(
+                "track-02", 3, 4, 2, rewards=RewardRules(wall_penalty=-1.0), episode=EpisodeRules(start="random")
+            ),
             policy=PolicySettings("MlpPolicy", (64, 32), "elu", -1.5),
             normalize=NormalizeSettings(obs=True, clip_obs=3.5),
         ),
@@ -96,8 +100,21 @@ def test_the_algorithm_gives_a_run_its_name_and_hyperparameters(algo, kind):
     [
         ("sed = 1", "unknown key 'sed'. Did you mean 'seed'?"),
         ("[ppo]\nlearning_rte = 1.0", "ppo: unknown key 'learning_rte'. Did you mean 'learning_rate'?"),
-        ("[racer.config.episode]\nmax_steps = 1", "racer: config: episode: unknown key 'max_steps'."),
-        ("[racer.config.episode]\nmaxSteps = 0", "racer: config: episode: maxSteps must be from 1 to"),
+        ("[racer.episode]\nmax_tick = 1", "racer: episode: unknown key 'max_tick'. Did you mean 'max_ticks'?"),
+        ("[racer.episode]\nmaxSteps = 1", "racer: episode: unknown key 'maxSteps'. Did you mean 'max_ticks'?"),
+        (
+            "[racer.rewards]\nwallPenalty = -1",
+            "racer: rewards: unknown key 'wallPenalty'. Did you mean 'wall_penalty'?",
+        ),
+        ("[racer.episode]\nmax_ticks = 0", "racer: episode: max_ticks must be from 1 to 2147483647 ticks, got 0."),
+        (
+            "[racer.rewards]\npenalty_min_speed_mps = 101",
+            "racer: rewards: penalty_min_speed_mps must be from 0 to 100 m/s, got 101.0.",
+        ),
+        (
+            "[racer.config.episode]\nmaxSteps = 9",
+            "racer: unknown key 'config'. Write its keys in snake_case into [racer.rewards] and [racer.episode]; ",
+        ),
         ("seed = 2020-01-01", "seed must be a whole number, got datetime.date(2020, 1, 1)."),
         ('device = "tpu"', "device must be one of 'cpu', 'cuda', got 'tpu'."),
         ('[policy]\nactivation = "sine"', "policy: activation must be one of 'tanh', 'relu', 'elu', got 'sine'."),
@@ -147,23 +164,30 @@ def test_settings_at_their_limits_are_accepted(tmp_path, text):
     from_text(tmp_path, text)
 
 
-RANGED = [
-    (name, field)
-    for name, value in vars(RunConfig()).items()
-    for field in (fields(value) if is_dataclass(value) else [f for f in fields(RunConfig) if f.name == name])
-    if field.metadata.get("allowed") and field.name not in ("net_arch", "critic_arch")
-]
+def ranged_fields(settings: object, table: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Every field with a range, and the tables that it is in."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            yield from ranged_fields(value, (*table, field.name))
+        elif field.metadata.get("allowed") and field.name not in ("net_arch", "critic_arch"):
+            yield table, field
 
 
-@pytest.mark.parametrize(("table", "field"), RANGED, ids=lambda one: getattr(one, "name", one))
+RANGED = list(ranged_fields(RunConfig()))
+
+
+@pytest.mark.parametrize(
+    ("table", "field"), RANGED, ids=lambda one: ".".join(one) if isinstance(one, tuple) else one.name
+)
 def test_a_value_just_outside_its_range_is_refused(tmp_path, table, field):
     allowed = field.metadata["allowed"]
     outside = [allowed.low if allowed.excludes_low else allowed.low - 1]
     outside += [] if math.isinf(allowed.high) else [allowed.high + 1]
-    place = "" if table == field.name else f"{table}: "
     for value in outside:
-        text = f"[{table}]\n{field.name} = {value}" if place else f"{field.name} = {value}"
-        assert refusal(tmp_path, text).startswith(f"{place}{field.name} must be {allowed}, got {value}")
+        text = f"{'.'.join((*table, field.name))} = {value}"
+        words = f"{': '.join((*table, field.name))} must be {allowed} {field.metadata['unit']}".rstrip()
+        assert refusal(tmp_path, text).startswith(f"{words}, got {value}")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf")])

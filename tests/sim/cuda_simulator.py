@@ -40,9 +40,8 @@ def setting() -> Setting:
     tracks = [load_track(name) for name in ("track-01", "track-03")]
     rules = golden_traces._rules()
     rules["max_ticks"] = 7  # every car ends an episode several times
-    # Some of the cars are inside the margin, some of these slower than the least speed, and all count as still.
-    rules["edge_margin_m"], rules["penalty_speed_mps"] = 5.0, 14.0
-    rules["stillness_speed_mps"], rules["stillness_pedals"] = 100.0, 1.0
+    # Some of the cars have spun, some are slower than the least speed that pays, and all count as still.
+    rules["spun_fraction"], rules["penalty_min_speed_mps"], rules["stillness_speed_mps"] = 0.5, 14.0, 100.0
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
     return Setting(ribbons, car_record(), rules)
 

@@ -155,9 +155,9 @@ def crossing_shares(gate_m, from_m, to_m, moved_m, length_m, shares):
 
 
 @entry_point()
-def terms_of(rules, moved_share, speed_share, still_share, pays_for_wall, pays_for_edge, terms):
+def terms_of(rules, moved_share, speed_share, is_still, pays_for_wall, pays_for_edge, terms):
     """Fill the six reward terms of one tick."""
-    out = reward_terms(rules[0], moved_share, speed_share, still_share, pays_for_wall, pays_for_edge)
+    out = reward_terms(rules[0], moved_share, speed_share, is_still, pays_for_wall, pays_for_edge)
     terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = out
 
 
@@ -183,9 +183,9 @@ def play(actions, ribbons, cars, rules, batch, autoreset, trace):
 def make_rules(**changes) -> np.ndarray:
     """The contract's default rules, changed where asked."""
     rewards = {"progress": 1.0, "wall_penalty": -0.002, "off_track_penalty": -0.001, "stillness_penalty": -0.001}
-    limits = {"stillness_speed_mps": 2.0, "max_ticks": 2**31 - 1, "stillness_ticks": 2**31 - 1, "num_gates": 30}
+    limits = {"max_ticks": 2**31 - 1, "stillness_timeout_ticks": 2**31 - 1, "stillness_speed_mps": 2.0}
     rules = np.zeros(1, RULES_DTYPE)
-    for name, value in (rewards | limits | {"start": START_ON_LINE} | changes).items():
+    for name, value in (rewards | limits | {"start": START_ON_LINE, "num_gates": 30} | changes).items():
         rules[name] = value
     return rules
 

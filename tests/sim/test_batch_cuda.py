@@ -14,6 +14,7 @@ from hotlap.errors import CudaError
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cuda import CudaCars, CudaEngine, find_problem
 from hotlap.sim.cuda_compilation import check_exact
+from hotlap.sim.rewards import START_RANDOM
 from hotlap.tracks.golden_traces import physics_version
 from sim.harness import World, nodes_of
 
@@ -69,7 +70,7 @@ def test_the_physics_version_is_the_same_on_the_gpu():
     [
         (1, "rays", {}),
         (4, "rays", {}),
-        (4, "road", {"edge_margin_m": 0.3, "penalty_speed_mps": 8.0, "stillness_pedals": 1.0}),
+        (4, "road", {"start": START_RANDOM, "spun_fraction": 0.3, "penalty_min_speed_mps": 8.0}),
     ],
 )
 def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation, rules):

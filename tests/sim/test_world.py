@@ -6,7 +6,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotlap.sim.rewards import START_ANYWHERE, START_RANDOM
+from hotlap.sim.rewards import START_ON_LINE, START_RANDOM
 from hotlap.sim.world import (
     NUM_OBSERVATIONS,
     OBS_OFFSET,
@@ -213,14 +213,14 @@ def test_random_starts_cover_the_track_on_the_road_at_a_feasible_speed():
     assert 0.9 * START_HEADING_RAD < askew.max() < 1.001 * START_HEADING_RAD
 
 
-def test_with_starts_anywhere_some_cars_have_spun_and_half_of_those_stand():
+def test_a_fraction_of_the_random_starts_have_spun_and_half_of_those_stand():
     nodes = nodes_of("track-01")
-    random, anywhere = (
-        World([nodes], num_cars=4000, start=start, spun_share=0.25).states for start in (START_RANDOM, START_ANYWHERE)
+    random, with_spun = (
+        World([nodes], num_cars=4000, start=START_RANDOM, spun_fraction=fraction).states for fraction in (0.0, 0.25)
     )
-    has_spun = anywhere != random
+    has_spun = with_spun != random
     assert has_spun.mean() == pytest.approx(0.25, abs=0.02)
-    me = anywhere[has_spun]
+    me = with_spun[has_spun]
     stands = (me["forward_mps"] == 0.0) & (me["left_mps"] == 0.0) & (me["yaw_radps"] == 0.0)
     assert stands.mean() == pytest.approx(0.5, abs=0.05)
     along = np.arctan2(nodes.tangent_y, nodes.tangent_x)[me["node"]]
@@ -236,6 +236,13 @@ def test_with_starts_anywhere_some_cars_have_spun_and_half_of_those_stand():
     assert (velocity.real >= 0.0).all()
     assert 14.0 < velocity.real.max() < 15.01
     assert 1.9 < np.abs(me["yaw_radps"]).max() <= 2.0
+
+
+def test_from_the_line_no_car_has_spun():
+    lined_up, with_spun = (
+        World([nodes_of("track-01")], 64, start=START_ON_LINE, spun_fraction=fraction).states for fraction in (0.0, 1.0)
+    )
+    assert np.array_equal(lined_up, with_spun)
 
 
 def test_the_next_episode_starts_elsewhere_and_the_same_seed_in_the_same_place():

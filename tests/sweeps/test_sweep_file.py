@@ -17,16 +17,16 @@ def test_the_files_settings_override_the_recipe_and_the_trials_override_the_file
         tmp_path / "s.toml", **(RACER | {"steps": 1000, "num_envs": 8, "racer": {"track": "track-02"}, "seeds": [7, 8]})
     )
     sweep = load_sweep(file)
-    config = sweep.config_of({RATE: 0.5, "racer.config.episode.maxSteps": 99}, 8)
+    config = sweep.config_of({RATE: 0.5, "racer.episode.max_ticks": 99}, 8)
     assert (config.steps, config.num_envs, config.racer.track, config.seed) == (1000, 8, "track-02", 8)
     assert config.ppo.learning_rate == 0.5
     assert config.ppo.desired_kl == 0.02  # the recipe's
-    assert config.racer.settings().episode.max_steps == 99
-    assert config.racer.settings().episode.start == "anywhere"  # the recipe's
+    assert config.racer.episode.max_ticks == 99
+    assert config.racer.episode.start == "random"  # the recipe's
     assert config.torch_threads == 1
     other = sweep.config_of({}, 8)  # applying settings to one trial changed nothing for others
     assert other.ppo.learning_rate == 5e-4
-    assert other.racer.settings().episode.max_steps != 99
+    assert other.racer.episode.max_ticks != 99
 
 
 def test_recipes_and_tracks_are_searched_like_any_setting(tmp_path):

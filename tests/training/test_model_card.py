@@ -32,9 +32,9 @@ def test_the_card_of_another_environment_has_its_arguments_and_no_physics():
 
 
 def test_a_model_trained_behind_a_bridge_has_the_card_of_a_local_one():
-    local = tiny_config(racer={"track": "track-03", "config": {}})
+    local = tiny_config(racer={"track": "track-03", "episode": {}})
     arguments = {"bridge_url": "ws://127.0.0.1:1"}
-    remote = tiny_config(env="hotlap/RemoteRacer-v0", env_args=arguments, racer={"track": "track-03", "config": {}})
+    remote = tiny_config(env="hotlap/RemoteRacer-v0", env_args=arguments, racer={"track": "track-03", "episode": {}})
     spaces = policy_spaces(local, build_learner(local))
     card = make_card(remote, spaces, 12, "digest")
     assert replace(card, config_digest="") == replace(make_card(local, spaces, 12, "digest"), config_digest="")

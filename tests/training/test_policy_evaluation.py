@@ -52,10 +52,10 @@ def play(env, act, seed):
 
 
 def test_the_racers_returns_are_those_of_single_cars_with_the_runs_settings():
-    racer = {"action_repeat": 2, "config": {"episode": {"maxSteps": 31, "start": "random"}}}
+    racer = {"action_repeat": 2, "episode": {"max_ticks": 31, "start": "random"}}
     found = make_evaluator(racer=racer).evaluate_returns(ConstantPolicy([0.1, 0.8, 0.0]), 4)
     for number in range(4):
-        env = RacerEnv(config=racer["config"])
+        env = RacerEnv(config={"episode": {"maxSteps": 31, "start": "random"}})
         total, ticks = play(env, lambda _: np.float32([0.1, 0.8, 0.0]), SELECTION_SEED + number)
         assert found.returns[number] == pytest.approx(total, abs=1e-6)
         assert found.lengths[number] == -(-ticks // 2)  # decisions, of two ticks each
@@ -63,7 +63,7 @@ def test_the_racers_returns_are_those_of_single_cars_with_the_runs_settings():
 
 def test_an_episode_that_does_not_end_is_cut_off(monkeypatch):
     monkeypatch.setattr(policy_evaluation, "MAX_EPISODE_STEPS", 50)
-    evaluator = make_evaluator(racer={"config": {"episode": {"maxSteps": 10_000}}})
+    evaluator = make_evaluator(racer={"episode": {"max_ticks": 10_000}})
     assert evaluator.evaluate_returns(ConstantPolicy([0.0, 1.0, 0.0]), 2).lengths.tolist() == [50, 50]
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from hotlap.envs.fleet import MAX_REPEAT
 from hotlap.envs.settings import StartName
 from hotlap.envs.spaces import ObservationName
 from hotlap.errors import BridgeError
@@ -48,10 +47,10 @@ class Reset(Request, tag="reset", frozen=True):
     track_id: _TrackId | Annotated[list[_TrackId], Meta(min_length=1, max_length=MAX_ENVS)] | None = None
     config: Raw = Raw()  # an object, kept as bytes: equal bytes need no parsing
     seed: int | Annotated[list[int], Meta(max_length=MAX_ENVS)] | None = None
-    num_envs: Annotated[int, Meta(ge=1, le=MAX_ENVS)] | None = None
+    num_envs: int | None = None
     start: StartName | None = None
     observation: ObservationName | None = None
-    action_repeat: Annotated[int, Meta(ge=1, le=MAX_REPEAT)] | None = None
+    action_repeat: int | None = None
 
 
 class Step(Request, tag="step", frozen=True):

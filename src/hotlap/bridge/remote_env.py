@@ -1,6 +1,5 @@
 """`RemoteRacerEnv`: the racer over the bridge, with the same spaces and bit-identical traces."""
 
-from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from hotlap.bridge.client import connect_to_racer, read_reset, read_step
 from hotlap.bridge.protocol import DEFAULT_URL, Reset, Step, encode
-from hotlap.config import camel_case
+from hotlap.config import as_plain, camel_case
 from hotlap.envs.infos import Info
 from hotlap.envs.racer import DEFAULT_TRACK, Observation, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
@@ -88,10 +87,7 @@ class RemoteRacerEnv(gym.Env[Any, Any]):
 
 def config_json(config: SettingsSource) -> msgspec.Raw:
     """Load and check the settings, and encode them as the JSON object of a request."""
-    plain = asdict(RacerSettings.load(config))
-    return msgspec.Raw(
-        encode({part: {camel_case(key): value for key, value in values.items()} for part, values in plain.items()})
-    )
+    return msgspec.Raw(encode(as_plain(RacerSettings.load(config), camel_case)))
 
 
 def refuse_render_mode(render_mode: str | None) -> None:

@@ -30,6 +30,7 @@ from hotlap.bridge.protocol import (
     SetState,
 )
 from hotlap.bridge.remote_env import config_json, refuse_not_finite
+from hotlap.config import Range, check_count
 from hotlap.envs.fleet import FleetState, check_repeat
 from hotlap.envs.infos import INFO_KEYS, LAP_KEYS, RESET_COLUMNS, STEP_KEYS
 from hotlap.envs.settings import RacerSettings
@@ -57,10 +58,7 @@ class RemoteCars:
     is_binary: bool = True
 
     def __post_init__(self) -> None:
-        if type(self.num_cars) is not int or not 1 <= self.num_cars <= MAX_REMOTE_CARS:
-            raise ConfigError(
-                f"num_envs must be a whole number from 1 to {MAX_REMOTE_CARS}, got {self.num_cars!r:.40}."
-            )
+        check_count("num_envs", self.num_cars, Range(1, MAX_REMOTE_CARS))
         if not self.track_ids:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")
         check_repeat(self.action_repeat)

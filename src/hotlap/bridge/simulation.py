@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hotlap.bridge.binary import read_actions, write_step
 from hotlap.bridge.car_states import state_columns, with_columns
 from hotlap.bridge.protocol import (
+    MAX_ENVS,
     MAX_STEP_TICKS,
     Action,
     BatchResetResult,
@@ -24,7 +25,8 @@ from hotlap.bridge.protocol import (
     StepResult,
     decode_config,
 )
-from hotlap.envs.fleet import Fleet
+from hotlap.config import Range, check_number
+from hotlap.envs.fleet import REPEATS, Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
@@ -34,6 +36,7 @@ from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.tracks.registry import find_entries, load_tracks
 
 _NO_CONFIG = (b"", b"null")
+_NUM_ENVS = Range(1, MAX_ENVS)
 _LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
 # One car's info, encoded without building a dict; lap time and cleanness only on the step that ends a lap.
 _StepInfo = msgspec.defstruct(
@@ -85,9 +88,9 @@ def plan_simulation(request: Reset) -> SimulationPlan:
         raise ConfigError("trackId: a list of tracks needs numEnvs. Name one track, or ask for a batch.")
     if isinstance(track_ids, str):
         track_ids = [track_ids]
-    settings = settings_from(bytes(request.config))
+    _check_counts(request)
     _check_seed(request)
-    _check_repeat(request)
+    settings = settings_from(bytes(request.config))
     return SimulationPlan(track_ids, settings, request.num_envs, request.observation or DEFAULT_OBSERVATION)
 
 
@@ -99,7 +102,11 @@ def _check_seed(request: Reset) -> None:
         raise ConfigError(f"seed must be zero or more, got {min(seeds)}.")
 
 
-def _check_repeat(request: Reset) -> None:
+def _check_counts(request: Reset) -> None:
+    if request.num_envs is not None:
+        check_number("numEnvs", request.num_envs, _NUM_ENVS)
+    if request.action_repeat is not None:
+        check_number("actionRepeat", request.action_repeat, REPEATS, "ticks")
     num_cars, repeat = request.num_envs or 1, request.action_repeat or 1
     if num_cars * repeat > MAX_STEP_TICKS:
         raise ConfigError(

@@ -42,7 +42,7 @@ def evaluate(
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="Where episodes start: line, random or anywhere. Default: random for a model, else line."),
+        typer.Option(help="Where episodes start: line or random. Default: random for a model, else line."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the starts and of the driver.")] = 0,
     device: Annotated[

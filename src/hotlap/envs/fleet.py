@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.byte_limited_cache import ByteLimitedCache
+from hotlap.config import Range, check_count
 from hotlap.envs.settings import RacerSettings, start_code
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
@@ -21,6 +22,7 @@ FleetState = dict[str, NDArray[Any]]
 
 MAX_CARS = 1 << 20
 MAX_REPEAT = 60  # ticks: one second with one action
+NUM_CARS, REPEATS = Range(1, MAX_CARS), Range(1, MAX_REPEAT)
 # Waking a thread costs about as much as stepping some dozens of cars.
 MIN_CARS_PER_THREAD = 64
 
@@ -85,8 +87,7 @@ def make_engine(num_cars: int) -> CpuEngine:
 
 def check_repeat(repeat: object) -> None:
     """Raise ConfigError unless `repeat` is a valid number of ticks for one action."""
-    if type(repeat) is not int or not 1 <= repeat <= MAX_REPEAT:
-        raise ConfigError(f"action repeat must be a whole number of ticks from 1 to {MAX_REPEAT}, got {repeat!r:.40}.")
+    check_count("action_repeat", repeat, REPEATS, "ticks")
 
 
 class Fleet:

@@ -7,13 +7,15 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from hotlap.config import Range, check_count
 from hotlap.envs.fleet import FleetState
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, observation_space
-from hotlap.errors import ConfigError, StateError
+from hotlap.errors import StateError
 from hotlap.sim.world import OBS_PROGRESS
 
 MAX_STACK = 16
 MAX_LAP_FOURIER = 64
+STACKS, LAP_FOURIERS = Range(1, MAX_STACK), Range(0, MAX_LAP_FOURIER)
 
 _COLUMN = "stack"
 
@@ -22,21 +24,16 @@ def stacked_observation_space(
     depth: int, lap_fourier: int = 0, observation: ObservationName = DEFAULT_OBSERVATION
 ) -> Box:
     """The space of `depth` observations, oldest first, followed by the Fourier features of the lap progress."""
-    _check_depth(depth)
-    _check_lap_fourier(lap_fourier)
+    _check(depth, lap_fourier)
     single, ones = observation_space(observation), np.ones(2 * lap_fourier, np.float32)
     low, high = np.tile(single.low, depth), np.tile(single.high, depth)
     return Box(np.concatenate([low, -ones]), np.concatenate([high, ones]), dtype=np.float32)
 
 
-def _check_depth(depth: object) -> None:
-    if type(depth) is not int or not 1 <= depth <= MAX_STACK:
-        raise ConfigError(f"stack must be a whole number of observations from 1 to {MAX_STACK}, got {depth!r:.40}.")
-
-
-def _check_lap_fourier(lap_fourier: object) -> None:
-    if type(lap_fourier) is not int or not 0 <= lap_fourier <= MAX_LAP_FOURIER:
-        raise ConfigError(f"lap_fourier must be a whole number from 0 to {MAX_LAP_FOURIER}, got {lap_fourier!r:.40}.")
+def _check(depth: object, lap_fourier: object) -> None:
+    """Refuse a stack or a number of Fourier features out of its range."""
+    check_count("stack", depth, STACKS, "observations")
+    check_count("lap_fourier", lap_fourier, LAP_FOURIERS)
 
 
 class ObservationStack:
@@ -47,8 +44,7 @@ class ObservationStack:
     """
 
     def __init__(self, num_cars: int, depth: int, num_obs: int, lap_fourier: int = 0) -> None:
-        _check_depth(depth)
-        _check_lap_fourier(lap_fourier)
+        _check(depth, lap_fourier)
         self._history = np.zeros((num_cars, depth, num_obs), np.float32)
         self._frequencies_rad = np.float32(2.0 * np.pi) * np.arange(1, lap_fourier + 1, dtype=np.float32)
 

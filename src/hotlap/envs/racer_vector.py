@@ -5,7 +5,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from hotlap.envs.fleet import MAX_CARS, Fleet, make_engine
+from hotlap.config import Range, check_count
+from hotlap.envs.fleet import NUM_CARS, Fleet, make_engine
 from hotlap.envs.fleet_vector import FleetVectorEnv
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
@@ -30,10 +31,9 @@ class RacerVectorEnv(FleetVectorEnv):
         num_threads: int | None = None,
         observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
-        if not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_CARS:
-            raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_CARS}, got {num_envs!r:.40}.")
-        if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
-            raise ConfigError(f"num_threads must be a whole number of 1 or more, got {num_threads!r:.40}.")
+        check_count("num_envs", num_envs, NUM_CARS)
+        if num_threads is not None:
+            check_count("num_threads", num_threads, Range(1))
         if render_mode is not None:
             raise ConfigError(
                 f"render_mode: the batched environment cannot render, got {render_mode!r:.40}. Use RacerEnv."

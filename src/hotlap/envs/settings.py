@@ -1,93 +1,90 @@
-"""The environment's settings (`ai-config.json`): reward weights and episode limits."""
+"""The environment's settings (`ai-config.json`, or `[racer.rewards]` and `[racer.episode]` of a recipe)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.config import camel_case, load_settings
-from hotlap.errors import ConfigError
-from hotlap.sim.rewards import RULES_DTYPE, START_ANYWHERE, START_ON_LINE, START_RANDOM
+from hotlap.config import FRACTION, Range, check_ranges, convert, load_settings, setting
+from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 
 # The types accepted as `config`.
 SettingsSource: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | RacerSettings | None"
 
-StartName = Literal["line", "random", "anywhere"]
+StartName = Literal["line", "random"]
+_START_CODES: dict[StartName, int] = {"line": START_ON_LINE, "random": START_RANDOM}
 
 MAX_COUNT = 2**31 - 1
-MAX_WEIGHT = 1e6
-MAX_LENGTH_M = 1e6
-MAX_MARGIN_M = 5.0
-MAX_SPEED_MPS = 100.0
+_COUNT = Range(1, MAX_COUNT)
+_WEIGHT = Range(-(10**6), 10**6)
 
 
 @dataclass(frozen=True)
-class RewardWeights:
-    """The weight of each reward term; penalties are negative."""
+class RewardRules:
+    """What the terms of the reward weigh and when they apply; penalties are negative."""
 
-    progress: float = 1.0
-    speed_bonus: float = 0.0
-    wall_penalty: float = -0.002
-    off_track_penalty: float = -0.001
-    backward_penalty: float = 0.0
-    stillness_penalty: float = -0.001
-    stillness_speed_threshold: float = 2.0  # m/s
+    progress: float = setting(1.0, "Reward of a lap driven forwards.", _WEIGHT)
+    speed_bonus: float = setting(0.0, "Reward of a tick at top speed; in proportion at less.", _WEIGHT)
+    wall_penalty: float = setting(-0.002, "Reward of a tick in which a wall is touched.", _WEIGHT)
+    off_track_penalty: float = setting(-0.001, "Reward of a tick in which the car's centre is off the road.", _WEIGHT)
+    backward_penalty: float = setting(0.0, "Reward of a tick in which the car moves backwards along the lap.", _WEIGHT)
+    stillness_penalty: float = setting(-0.001, "Reward of a tick in which the car stands still.", _WEIGHT)
+    stillness_speed_mps: float = setting(
+        2.0, "A car slower than this stands still.", Range(0, 10**6), unit="m/s", camel="stillnessSpeedThreshold"
+    )
+    progress_length_m: float = setting(
+        0.0,
+        "Progress counts multiples of this distance instead of laps, so that a metre is worth the same on every track; "
+        "0: laps.",
+        Range(0, 10**6),
+        unit="m",
+        camel="progressLength",
+    )
+    penalty_min_speed_mps: float = setting(
+        0.0,
+        "A slower car pays neither for walls nor for leaving the road. Without it large penalties teach a car that has "
+        "spun to stand still until its episode ends, because driving back costs more.",
+        Range(0, 100),
+        unit="m/s",
+        camel="penaltyMinSpeed",
+    )
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if abs(value) > MAX_WEIGHT:
-                raise ConfigError(f"{camel_case(name)} must be at most {MAX_WEIGHT:g} in magnitude, got {value:g}.")
-        if self.stillness_speed_threshold < 0.0:
-            raise ConfigError(
-                f"stillnessSpeedThreshold must be zero or more m/s, got {self.stillness_speed_threshold:g}."
-            )
+        check_ranges(self)
 
 
 @dataclass(frozen=True)
 class EpisodeRules:
-    """When an episode begins and ends, in ticks of 1/60 s."""
+    """When an episode begins and ends. A tick is 1/60 s."""
 
-    max_steps: int = 3000
-    stillness_timeout_ticks: int = 180
-    start: StartName = "line"
-    num_gates: int = 30
-    # Progress is counted in laps; with a length, in multiples of it, so that a metre is worth the same on every track.
-    progress_length: float = 0.0  # m
-    spun_share: float = 0.125  # of the cars that start anywhere
-    # The off-track penalty begins this far inside the edge of the road. Which laps are clean does not depend on it.
-    edge_margin: float = 0.0  # m
-    # Slower cars pay neither for walls nor for leaving the road: a car that has spun must get going again.
-    penalty_min_speed: float = 0.0  # m/s
-    # The stillness penalty is multiplied by 1 + this * (brake - throttle): a standing car learns which pedal to use,
-    # although the brake alone changes nothing.
-    stillness_pedals: float = 0.0
+    max_ticks: int = setting(3000, "The episode is truncated after this time.", _COUNT, unit="ticks", camel="maxSteps")
+    stillness_timeout_ticks: int = setting(
+        180, "The episode is terminated when the car has stood still for this long.", _COUNT, unit="ticks"
+    )
+    start: StartName = setting(
+        "line", "Standing on the line, or at a random place at a speed that the next corner allows."
+    )
+    spun_fraction: float = setting(
+        0.0,
+        "Fraction of the random starts in which the car has spun: on or beside the road, with any heading, standing or "
+        "sliding along the road.",
+        FRACTION,
+    )
+    num_gates: int = setting(30, "Gates that a lap must cross in order to count.", Range(3, 100))
 
     def __post_init__(self) -> None:
-        for key, value in (("maxSteps", self.max_steps), ("stillnessTimeoutTicks", self.stillness_timeout_ticks)):
-            if not 1 <= value <= MAX_COUNT:
-                raise ConfigError(f"{key} must be from 1 to {MAX_COUNT}, got {value}.")
-        if not 3 <= self.num_gates <= 100:
-            raise ConfigError(f"numGates must be from 3 to 100, got {self.num_gates}.")
-        for key, amount, high, unit in (
-            ("progressLength", self.progress_length, MAX_LENGTH_M, " m"),
-            ("spunShare", self.spun_share, 1.0, ""),
-            ("edgeMargin", self.edge_margin, MAX_MARGIN_M, " m"),
-            ("penaltyMinSpeed", self.penalty_min_speed, MAX_SPEED_MPS, " m/s"),
-            ("stillnessPedals", self.stillness_pedals, 1.0, ""),
-        ):
-            if not 0.0 <= amount <= high:
-                raise ConfigError(f"{key} must be from 0 to {high:g}{unit}, got {amount:g}.")
+        check_ranges(self)
 
 
 @dataclass(frozen=True)
 class RacerSettings:
     """All settings of the environment."""
 
-    weights: RewardWeights = field(default_factory=RewardWeights)
-    episode: EpisodeRules = field(default_factory=EpisodeRules)
+    rewards: RewardRules = setting(RewardRules, "Rewards.", camel="weights")
+    episode: EpisodeRules = setting(EpisodeRules, "Episodes.")
 
     @classmethod
     def load(cls, source: SettingsSource) -> "RacerSettings":
@@ -95,30 +92,15 @@ class RacerSettings:
         return load_settings(cls, source)
 
     def rules(self) -> NDArray[np.void]:
-        """The settings as the simulator's record."""
+        """The settings as the simulator's record, whose fields have their names."""
+        values = {**vars(self.rewards), **vars(self.episode), "start": start_code(self.episode.start)}
         record = np.zeros(1, RULES_DTYPE)
-        record["progress"] = self.weights.progress
-        record["speed_bonus"] = self.weights.speed_bonus
-        record["wall_penalty"] = self.weights.wall_penalty
-        record["off_track_penalty"] = self.weights.off_track_penalty
-        record["backward_penalty"] = self.weights.backward_penalty
-        record["stillness_penalty"] = self.weights.stillness_penalty
-        record["stillness_speed_mps"] = self.weights.stillness_speed_threshold
-        record["progress_length_m"] = self.episode.progress_length
-        record["stillness_pedals"] = self.episode.stillness_pedals
-        record["penalty_speed_mps"] = self.episode.penalty_min_speed
-        record["edge_margin_m"] = self.episode.edge_margin
-        record["spun_share"] = self.episode.spun_share
-        record["max_ticks"] = self.episode.max_steps
-        record["stillness_ticks"] = self.episode.stillness_timeout_ticks
-        record["num_gates"] = self.episode.num_gates
-        record["start"] = start_code(self.episode.start)
+        for name, value in values.items():
+            record[name] = value
         return record
 
 
 def start_code(start: object) -> int:
     """The simulator's code for the name of a start."""
-    codes: dict[str, int] = {"line": START_ON_LINE, "random": START_RANDOM, "anywhere": START_ANYWHERE}
-    if not isinstance(start, str) or start not in codes:
-        raise ConfigError(f"start must be 'line', 'random' or 'anywhere', got {start!r:.40}.")
-    return codes[start]
+    name: StartName = convert(StartName, start, "start")
+    return _START_CODES[name]

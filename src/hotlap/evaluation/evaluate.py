@@ -262,7 +262,7 @@ def make_evaluation_fleet(
 ) -> Fleet:
     """Cars under the default rules, without the time limit."""
     defaults = RacerSettings()
-    settings = replace(defaults, episode=replace(defaults.episode, max_steps=MAX_COUNT))
+    settings = replace(defaults, episode=replace(defaults.episode, max_ticks=MAX_COUNT))
     track_ids = [track_id] if isinstance(track_id, str) else track_id
     return Fleet(track_ids, settings, num_cars, make_engine(num_cars), observation)
 

@@ -244,7 +244,7 @@ class PPO:
         actor = Actor(self._net(nets.policy, len(cars)), log_std, low, high, self._generators.torch, self.processes)
         num_threads = self._max_threads if device.type == "cpu" else 1
         value_nets = [self._net(nets.value, VALUE_ROWS[device.type]) for _ in range(num_threads)]
-        episode_steps = math.ceil(cars.fleet.settings.episode.max_steps / cars.action_repeat)
+        episode_steps = math.ceil(cars.fleet.settings.episode.max_ticks / cars.action_repeat)
         max_cuts = 1 + (num_steps - 1) // episode_steps
         rollout = Rollout(cars, self._normalizer, actor, value_nets, num_steps, max_cuts)
         rows = RolloutRows(

@@ -26,7 +26,7 @@ class Minibatch:
     discounts: Tensor  # (n,), of the value of the next observation; 0 where the episode terminated
 
 
-class Replay:
+class ReplayBuffer:
     """The newest decisions of N cars, step by step, raw; the oldest are overwritten.
 
     `draw` gives what stable-baselines3's buffer draws from the same random numbers. A return ends early with its

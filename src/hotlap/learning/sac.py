@@ -31,7 +31,7 @@ from hotlap.learning.networks.soft_actor_critic import (
     part_of,
 )
 from hotlap.learning.normalizer import NoNormalizer, Normalizer
-from hotlap.learning.replay import Replay
+from hotlap.learning.replay import ReplayBuffer
 from hotlap.learning.sac_update import LOG_ENT_COEF, LOSS_NAMES, ActorNet, SACUpdate
 from hotlap.learning.schedules import linear_decay
 from hotlap.learning.step_budget import RolloutPlan, plan_rollout
@@ -82,7 +82,7 @@ class SAC:
             self._adams, nets, self._targets, entropy, settings.tau, settings.batch_size, self._generators.torch
         )
         self._second = ThreadPoolExecutor(1, "second-critic")  # starts its thread when it is first used
-        self._replay = Replay(settings.buffer_size, len(cars), num_obs, num_actions)
+        self._replay = ReplayBuffer(settings.buffer_size, len(cars), num_obs, num_actions)
         self._num_updates = 0
         self.num_timesteps = 0  # decisions of all cars
         cars.reset(seed)

@@ -11,7 +11,7 @@ from hotlap.models.model_file import CHECKPOINT_NAME
 class CheckpointConfig:
     """How often a run is saved, and how many checkpoints are kept."""
 
-    interval: int = setting(10_000, "Steps between two checkpoints; 0 turns them off.", NOT_NEGATIVE)
+    interval: int = setting(10_000, "Time between two checkpoints; 0 turns them off.", NOT_NEGATIVE, unit="steps")
     keep: int = setting(0, "Number of newest checkpoints that are kept; 0 keeps all.", NOT_NEGATIVE)
 
     def __post_init__(self) -> None:

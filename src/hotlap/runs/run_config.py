@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import tomli_w
 
 from hotlap.config import Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
-from hotlap.envs.fleet import MAX_CARS, MAX_REPEAT
-from hotlap.envs.observations import MAX_LAP_FOURIER, MAX_STACK
+from hotlap.envs.fleet import NUM_CARS, REPEATS
+from hotlap.envs.observations import LAP_FOURIERS, STACKS
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
-from hotlap.envs.settings import RacerSettings
+from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardRules
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ConfigError
 from hotlap.hyperparameters import (
@@ -39,14 +39,15 @@ ALGORITHM_NAMES: tuple[str, ...] = get_args(AlgorithmName)
 class RacerOptions:
     """The racer environment, in this process or behind a bridge. Other environments take `env_args` instead."""
 
+    REPLACED_KEYS: ClassVar[Mapping[str, str]] = {
+        "config": "Write its keys in snake_case into [racer.rewards] and [racer.episode]; docs/recipes.md lists them."
+    }
+
     track: str = setting(DEFAULT_TRACK, "Id of the track.")
-    action_repeat: int = setting(1, "Ticks of 1/60 s that one decision lasts.", Range(1, MAX_REPEAT))
-    stack: int = setting(1, "Number of last observations that the policy sees.", Range(1, MAX_STACK))
+    action_repeat: int = setting(1, "How long one decision lasts; a tick is 1/60 s.", REPEATS, unit="ticks")
+    stack: int = setting(1, "How many of the last observations the policy sees.", STACKS, unit="observations")
     lap_fourier: int = setting(
-        0, "Number of sine and cosine pairs of the lap progress added to the observation.", Range(0, MAX_LAP_FOURIER)
-    )
-    config: Mapping[str, Any] = setting(
-        dict, "Rewards and episodes, with the keys of `ai-config.json` ([environment](environment.md))."
+        0, "Number of sine and cosine pairs of the lap progress added to the observation.", LAP_FOURIERS
     )
     observation: ObservationName = setting(
         DEFAULT_OBSERVATION, "What the policy sees: `rays`, or `road`, which adds the road ahead."
@@ -56,12 +57,13 @@ class RacerOptions:
         "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
         "a pattern with `*` for all tracks of such ids.",
     )
+    rewards: RewardRules = field(default_factory=RewardRules)
+    episode: EpisodeRules = field(default_factory=EpisodeRules)
 
     def __post_init__(self) -> None:
         check_ranges(self)
         if self.tracks and self.track != DEFAULT_TRACK:
             raise ConfigError(f"track: {self.track:.80} and tracks are both given. Leave out one of them.")
-        self.settings()
 
     @property
     def track_ids(self) -> list[str]:
@@ -69,22 +71,25 @@ class RacerOptions:
         return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
 
     def settings(self) -> RacerSettings:
-        """`config` as the environment's own settings."""
-        return RacerSettings.load(self.config)
+        """Rewards and episodes as the environment's own settings."""
+        return RacerSettings(self.rewards, self.episode)
 
 
 @dataclass(frozen=True)
 class EvaluationSettings:
     """Deterministic evaluations during a run, which select the best model, and after it."""
 
-    interval: int = setting(10_000, "Steps between two evaluations; 0 turns them off.", Range(0, MAX_STEPS))
+    interval: int = setting(
+        10_000, "Time between two evaluations; 0 turns them off.", Range(0, MAX_STEPS), unit="steps"
+    )
     episodes: int = setting(10, "Episodes per evaluation.", Range(1, 10_000))
     final_episodes: int = setting(100, "Episodes of the final evaluation.", Range(1, 10_000))
     curve_interval: int = setting(
         0,
-        "Steps between two smaller evaluations that select nothing, for the curves `racer/*` of a run whose training "
+        "Time between two smaller evaluations that select nothing, for the curves `racer/*` of a run whose training "
         "episodes are too short for a lap; 0 turns them off.",
         Range(0, MAX_STEPS),
+        unit="steps",
     )
     curve_episodes: int = setting(25, "Episodes of such an evaluation.", Range(1, 10_000))
 
@@ -99,12 +104,14 @@ class RunConfig:
     algo: AlgorithmName = setting("ppo", "Learning algorithm.")
     env: str = setting(RACER_ID, "Id of the Gymnasium environment.")
     seed: int = setting(42, "Seed of all random generators.", Range(0, 2**32 - 1))
-    steps: int = setting(1_000_000, "Decisions to train for, over all environments.", Range(1, MAX_STEPS))
-    num_envs: int = setting(1, "Environments trained on in parallel.", Range(1, MAX_CARS))
+    steps: int = setting(
+        1_000_000, "Length of the run, in decisions of all environments together.", Range(1, MAX_STEPS), unit="steps"
+    )
+    num_envs: int = setting(1, "Environments trained on in parallel.", NUM_CARS)
     device: DeviceName = setting("cpu", "Where the networks are trained.")
     torch_threads: int = setting(1, "CPU threads of torch.", Range(1, 1024))
     backend: Literal["gymnasium", "envpool"] = setting("gymnasium", "Library that runs environments other than ours.")
-    recording_interval: int = setting(100, "Steps between two points of the metrics.", Range(1, MAX_STEPS))
+    recording_interval: int = setting(100, "Time between two points of the metrics.", Range(1, MAX_STEPS), unit="steps")
     env_args: Mapping[str, Any] = setting(dict, "Keyword arguments for `gymnasium.make`.")
     start_model: str = setting("", "Model file, run or driver whose weights the run starts from; empty: random ones.")
     start_weights: str = setting("", "SHA-256 of those weights; `hotlap train --start-model` writes it.")

@@ -7,7 +7,7 @@ from hotlap.sim.compilation import kernel
 F = np.float32
 ZERO = F(0.0)
 
-START_ON_LINE, START_RANDOM, START_ANYWHERE = 0, 1, 2
+START_ON_LINE, START_RANDOM = 0, 1
 
 RULES_DTYPE = np.dtype(
     [
@@ -18,26 +18,24 @@ RULES_DTYPE = np.dtype(
         ("backward_penalty", np.float32),
         ("stillness_penalty", np.float32),
         ("stillness_speed_mps", np.float32),
-        ("stillness_pedals", np.float32),  # how much the pedals of a standing car change its penalty
-        ("penalty_speed_mps", np.float32),  # walls and edges cost slower cars nothing
         ("progress_length_m", np.float32),  # what the distance of a tick is divided by; zero: the lap's length
-        ("edge_margin_m", np.float32),  # the off-track penalty begins this far inside the edge of the road
-        ("spun_share", np.float32),  # of the starts anywhere
+        ("penalty_min_speed_mps", np.float32),  # walls and edges cost slower cars nothing
         ("max_ticks", np.int32),
-        ("stillness_ticks", np.int32),
-        ("num_gates", np.int32),
+        ("stillness_timeout_ticks", np.int32),
         ("start", np.int32),
+        ("spun_fraction", np.float32),  # of the random starts
+        ("num_gates", np.int32),
     ],
     align=True,
 )
 
 
 @kernel
-def reward_terms(rules, moved_share, speed_share, still_share, pays_for_wall, pays_for_edge):
+def reward_terms(rules, moved_share, speed_share, is_still, pays_for_wall, pays_for_edge):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
     `moved_share` is the tick's distance over the lap's length, or over the one that the rules name; `speed_share` is
-    the speed over the top speed; `still_share` is zero for a car that moves.
+    the speed over the top speed.
     """
     return (
         rules.progress * moved_share,
@@ -45,5 +43,5 @@ def reward_terms(rules, moved_share, speed_share, still_share, pays_for_wall, pa
         rules.wall_penalty if pays_for_wall else ZERO,
         rules.off_track_penalty if pays_for_edge else ZERO,
         rules.backward_penalty if moved_share < ZERO else ZERO,
-        rules.stillness_penalty * still_share if still_share > ZERO else ZERO,
+        rules.stillness_penalty if is_still else ZERO,
     )

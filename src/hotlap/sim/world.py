@@ -8,7 +8,7 @@ from hotlap.sim.compilation import kernel
 from hotlap.sim.laps import count_gates
 from hotlap.sim.maths import PI, arc_tangent, clamp, mix, sin_cos, wrap_angle
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M, cast, ray_direction
-from hotlap.sim.rewards import START_ANYWHERE, START_ON_LINE, reward_terms
+from hotlap.sim.rewards import START_RANDOM, reward_terms
 from hotlap.sim.ribbon import arc_length, locate, node_after, place
 from hotlap.sim.rng import uniform
 from hotlap.sim.road_view import view_road
@@ -26,8 +26,8 @@ YAW_RATE_SCALE_RADPS = F(5.0)
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
-# Cars that have spun, of the starts anywhere: the share of the distance to the walls used, and the greatest yaw rate of
-# those that slide. Half of them do, at up to the feasible speed; the others stand.
+# Random starts of cars that have spun: the share of the distance to the walls used, and the greatest yaw rate of those
+# that slide. Half of them do, at up to the feasible speed; the others stand.
 SPUN_WIDTH = F(0.95)
 SPUN_YAW_RADPS = F(2.0)
 
@@ -96,12 +96,12 @@ INFO_DTYPE = np.dtype(
 def begin_episode(me, tracks, nodes, rules):
     """Put the car on the start line; or with random starts somewhere on the road at a feasible speed.
 
-    With starts anywhere some of the cars have spun: on or beside the road, with any heading, standing or sliding.
+    A fraction of the random starts have spun: on or beside the road, with any heading, standing or sliding.
     """
     track = tracks[me.track]
     node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
     is_spun = False
-    is_random = rules.start != START_ON_LINE
+    is_random = rules.start == START_RANDOM
     if is_random:
         node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
         share = uniform(me.seed, me.episode, 1)
@@ -110,7 +110,7 @@ def begin_episode(me, tracks, nodes, rules):
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
         at = nodes[U(track.first_node + node)]
         left_m = START_WIDTH * side * (at.road_left_m if side > ZERO else at.road_right_m)
-        is_spun = rules.start == START_ANYWHERE and uniform(me.seed, me.episode, 5) < rules.spun_share
+        is_spun = uniform(me.seed, me.episode, 5) < rules.spun_fraction
         if is_spun:
             turn_rad = PI * (TWO * uniform(me.seed, me.episode, 6) - ONE)
             pace = max(ZERO, TWO * uniform(me.seed, me.episode, 7) - ONE)
@@ -242,11 +242,10 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
     length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
-    still_share = ONE + rules.stillness_pedals * (me.brake - me.throttle) if is_still else ZERO
-    is_fast = speed_mps >= rules.penalty_speed_mps
-    pays_for_edge = is_fast and room_m < rules.edge_margin_m
+    is_fast = speed_mps >= rules.penalty_min_speed_mps
+    pays_for_wall, pays_for_edge = is_fast and touches_wall, is_fast and room_m < ZERO
     speed_share = speed_mps / car.top_speed_mps
-    terms = reward_terms(rules, moved_m / length_m, speed_share, still_share, is_fast and touches_wall, pays_for_edge)
+    terms = reward_terms(rules, moved_m / length_m, speed_share, is_still, pays_for_wall, pays_for_edge)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
@@ -255,7 +254,7 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     info.lapTime = lap_time_s
     info.lapClean = lap_clean
     reward = terms[0] + terms[1] + terms[2] + terms[3] + terms[4] + terms[5]
-    return reward, me.still_ticks >= rules.stillness_ticks, me.tick >= rules.max_ticks
+    return reward, me.still_ticks >= rules.stillness_timeout_ticks, me.tick >= rules.max_ticks
 
 
 @kernel

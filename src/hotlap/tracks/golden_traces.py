@@ -34,7 +34,7 @@ RULES = {
     "stillness_penalty": -0.001,
     "stillness_speed_mps": 2.0,
     "max_ticks": 2500,
-    "stillness_ticks": 120,
+    "stillness_timeout_ticks": 120,
     "num_gates": 30,
     "start": START_RANDOM,
 }

@@ -32,7 +32,7 @@ def has_time_for_laps(racer: RacerOptions) -> bool:
 def _lapping_fraction(track: Track, episode: EpisodeRules) -> float:
     """The fraction of a track's starts that leave time for a lap."""
     flying_s, standing_s = _paced_laps(track)
-    limit_s = episode.max_steps / TICKS_PER_SECOND
+    limit_s = episode.max_ticks / TICKS_PER_SECOND
     if episode.start == "line":
         return float(limit_s >= standing_s)
     # The rest of the first lap takes from nothing to a whole lap, all equally likely.

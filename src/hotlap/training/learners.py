@@ -136,7 +136,7 @@ def _make_cars(config: RunConfig, num_cars: int, num_threads: int | None) -> Car
     env = make_fleet_env(
         num_cars,
         racer.track_ids,
-        racer.config,
+        racer.settings(),
         observation=racer.observation,
         action_repeat=racer.action_repeat,
         num_threads=num_threads,

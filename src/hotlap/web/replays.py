@@ -37,7 +37,7 @@ def make_race_fleet(
 ) -> Fleet:
     """Cars standing on the line, one by default, under the rules of the page: the default ones without time limits."""
     defaults = RacerSettings()
-    episode = replace(defaults.episode, max_steps=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT)
+    episode = replace(defaults.episode, max_ticks=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT)
     fleet = Fleet([track_id], replace(defaults, episode=episode), num_cars, CpuEngine(), observation)
     fleet.seed(np.full(num_cars, seed, np.uint64))
     fleet.reset(start="line")

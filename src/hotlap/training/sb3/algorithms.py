@@ -21,7 +21,7 @@ from hotlap.learning.step_budget import RolloutPlan, plan_rollout
 from hotlap.models.action_head import match_brake_noise
 
 
-class Algorithm(BaseAlgorithm):
+class BudgetedAlgorithm(BaseAlgorithm):
     """What our algorithms add to stable-baselines3's: a budget kept to the step, and a learning rate that decays.
 
     The library rounds a step budget up to whole rollouts; here the last rollout is as short as the budget requires.
@@ -64,7 +64,7 @@ class Algorithm(BaseAlgorithm):
         """Do nothing: the run's own log keeps the last episodes."""
 
 
-class OnPolicy(Algorithm, OnPolicyAlgorithm):
+class OnPolicy(BudgetedAlgorithm, OnPolicyAlgorithm):
     """An on-policy algorithm with an exact step budget."""
 
     @property
@@ -97,7 +97,7 @@ class OnPolicy(Algorithm, OnPolicyAlgorithm):
 class HotlapPPO(OnPolicy, PPO):
     """PPO with an adaptive learning rate and a minimum standard deviation of the actions."""
 
-    own_settings = (*Algorithm.own_settings, "desired_kl", "min_std", "final_min_std")
+    own_settings = (*BudgetedAlgorithm.own_settings, "desired_kl", "min_std", "final_min_std")
     lr_scale = 1.0
 
     def _learning_rate(self, progress_remaining: float) -> float:
@@ -132,10 +132,10 @@ class HotlapA2C(OnPolicy, A2C):
         match_brake_noise(self.policy)
 
 
-class HotlapSAC(Algorithm, SAC):
+class HotlapSAC(BudgetedAlgorithm, SAC):
     """SAC."""
 
-    own_settings = (*Algorithm.own_settings, "initial_ent_coef")
+    own_settings = (*BudgetedAlgorithm.own_settings, "initial_ent_coef")
 
     @classmethod
     def constructor_arguments(cls, settings: Any) -> dict[str, Any]:
@@ -163,9 +163,9 @@ class HotlapSAC(Algorithm, SAC):
         return found
 
 
-ALGORITHMS: dict[str, type[Algorithm]] = {"ppo": HotlapPPO, "a2c": HotlapA2C, "sac": HotlapSAC}
+ALGORITHMS: dict[str, type[BudgetedAlgorithm]] = {"ppo": HotlapPPO, "a2c": HotlapA2C, "sac": HotlapSAC}
 
 
-def is_off_policy(model: Algorithm) -> bool:
+def is_off_policy(model: BudgetedAlgorithm) -> bool:
     """Whether it learns from a replay buffer."""
     return isinstance(model, OffPolicyAlgorithm)

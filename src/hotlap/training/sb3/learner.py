@@ -20,7 +20,7 @@ from hotlap.models.model_file import PolicyArrays
 from hotlap.models.policy import policy_arguments, policy_kind
 from hotlap.runs.run_config import RunConfig
 from hotlap.training.sb3 import state
-from hotlap.training.sb3.algorithms import ALGORITHMS, Algorithm, is_off_policy
+from hotlap.training.sb3.algorithms import ALGORITHMS, BudgetedAlgorithm, is_off_policy
 from hotlap.training.sb3.vec_envs.factory import TrainingEnvs
 from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 
@@ -153,7 +153,7 @@ class SB3Learner:
             model._last_original_obs = normalizer.get_original_obs()
 
 
-def build_model(config: RunConfig, env: VecEnv) -> Algorithm:
+def build_model(config: RunConfig, env: VecEnv) -> BudgetedAlgorithm:
     """The seeded algorithm of a run over its environments."""
     algorithm = ALGORITHMS[config.algo]
     kind = policy_kind(config.policy, env.observation_space)

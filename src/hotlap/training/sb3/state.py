@@ -19,7 +19,7 @@ from hotlap.learning.generators import decode_generator, encode_generator
 from hotlap.models.model_file import PolicyArrays
 from hotlap.runs.snapshot import REPLAY_GROUP
 from hotlap.runs.state_tree import Tree
-from hotlap.training.sb3.algorithms import Algorithm, is_off_policy
+from hotlap.training.sb3.algorithms import BudgetedAlgorithm, is_off_policy
 
 # Attributes that an algorithm keeps from one rollout to the next; not every one has all of them.
 _COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining", "lr_scale")
@@ -27,7 +27,7 @@ _LAST_STEP = ("_last_obs", "_last_episode_starts", "_last_original_obs")
 _REPLAY_ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
-def capture(model: Algorithm, *, with_replay: bool = True) -> dict[str, Any]:
+def capture(model: BudgetedAlgorithm, *, with_replay: bool = True) -> dict[str, Any]:
     """The state of an algorithm between two rollouts, but for its environments."""
     policy = policy_arrays(model)
     found: dict[str, Any] = {
@@ -47,7 +47,7 @@ def capture(model: Algorithm, *, with_replay: bool = True) -> dict[str, Any]:
     return found
 
 
-def restore(model: Algorithm, saved: Mapping[str, Any]) -> None:
+def restore(model: BudgetedAlgorithm, saved: Mapping[str, Any]) -> None:
     """Put an algorithm into the state that `capture` returned. `restore_generators` must follow."""
     model.policy.load_state_dict(_tensors(saved["policy"]))
     normalizer = model.get_vec_normalize_env()
@@ -68,14 +68,14 @@ def restore(model: Algorithm, saved: Mapping[str, Any]) -> None:
         _restore_replay(_replay_buffer(model), saved)
 
 
-def policy_arrays(model: Algorithm) -> PolicyArrays:
+def policy_arrays(model: BudgetedAlgorithm) -> PolicyArrays:
     """The weights and the normalizer's statistics. Copies."""
     weights = {name: weight.cpu().numpy().copy() for name, weight in model.policy.state_dict().items()}
     normalizer = model.get_vec_normalize_env()
     return PolicyArrays(weights, {} if normalizer is None else normalizer_arrays(normalizer))
 
 
-def load_policy(model: Algorithm, policy: PolicyArrays) -> None:
+def load_policy(model: BudgetedAlgorithm, policy: PolicyArrays) -> None:
     """Give a new algorithm the weights of a model, and its statistics of observations where it normalizes them."""
     model.policy.load_state_dict(_tensors(policy.weights))
     env = model.get_vec_normalize_env()
@@ -91,7 +91,7 @@ def _tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, torch.Tensor]:
 # --- generators ---
 
 
-def capture_generators(model: Algorithm) -> Tree:
+def capture_generators(model: BudgetedAlgorithm) -> Tree:
     """The state of the process's generators and of the one that samples actions."""
     kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (stable-baselines3 uses it)
     version, numbers, gauss = random.getstate()
@@ -106,7 +106,7 @@ def capture_generators(model: Algorithm) -> Tree:
     return found
 
 
-def restore_generators(model: Algorithm, saved: Tree) -> None:
+def restore_generators(model: BudgetedAlgorithm, saved: Tree) -> None:
     """Restore what `capture_generators` returned."""
     kind, keys, position, has_gauss, cached = saved["numpy"]
     np.random.set_state((kind, keys, int(position), int(has_gauss), float(cached)))  # noqa: NPY002
@@ -213,12 +213,12 @@ def _restore_replay(buffer: ReplayBuffer, state: Mapping[str, Any]) -> None:
     buffer.pos, buffer.full = int(saved["position"]), bool(saved["is_full"])
 
 
-def _replay_buffer(model: Algorithm) -> ReplayBuffer:
+def _replay_buffer(model: BudgetedAlgorithm) -> ReplayBuffer:
     buffer: ReplayBuffer = model.replay_buffer  # type: ignore[attr-defined]
     return buffer
 
 
-def replay_arrays(model: Algorithm) -> dict[str, NDArray[Any]]:
+def replay_arrays(model: BudgetedAlgorithm) -> dict[str, NDArray[Any]]:
     """The arrays of a replay buffer by name; none for an algorithm without one."""
     return _arrays_of(_replay_buffer(model)) if is_off_policy(model) else {}
 

@@ -37,7 +37,7 @@ def test_racer_options_reach_the_cars():
     env = TrainingEnvs(tiny_config(num_envs=5, racer=options, normalize=PLAIN)).env
     assert isinstance(env, RacerVecEnv)
     assert (env.num_envs, env.action_repeat, env.stack, env.lap_fourier) == (5, 3, 2, 4)
-    assert env.fleet.settings.episode.max_steps == 30
+    assert env.fleet.settings.episode.max_ticks == 30
     assert env.observation_space.shape == (2 * 14 + 8,)
     other = make_cars(RacerOptions(track="track-01"), 5)
     for one in (env, other):
@@ -65,7 +65,7 @@ def test_the_envpool_backend_uses_the_seed_of_the_run():
 
 
 def test_cars_behind_a_bridge_are_bit_identical_to_local_cars(bridge_server):
-    racer = {"config": {"episode": {"maxSteps": 30, "start": "random"}}, "tracks": ["track-02", "track-03"]}
+    racer = {"episode": {"max_ticks": 30, "start": "random"}, "tracks": ["track-02", "track-03"]}
     racer |= {"action_repeat": 3, "stack": 2, "lap_fourier": 4, "observation": "road"}
     arguments = {"bridge_url": bridge_server.url}
     remote = tiny_config(env=REMOTE_RACER, num_envs=3, env_args=arguments, racer=racer, normalize=PLAIN)

@@ -74,7 +74,7 @@ def make_cars(
     return RacerVecEnv(
         num_cars,
         racer.track_ids,
-        racer.config,
+        racer.settings(),
         action_repeat=racer.action_repeat,
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
