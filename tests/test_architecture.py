@@ -23,6 +23,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "byte_limited_cache": (),
     "config": ("errors",),
     "atomic_files": ("errors",),
+    "hyperparameters": ("config",),
     "python_processes": (),
     "sim": ("config", "atomic_files", "byte_limited_cache", "python_processes", "_version"),
     "tracks": ("sim",),
@@ -31,8 +32,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "models": ("envs",),
     "drivers": ("models", "optimal"),
     "evaluation": ("drivers",),
-    "learning": ("models",),
-    "runs": ("evaluation",),
+    "learning": ("models", "hyperparameters"),
+    "runs": ("evaluation", "hyperparameters"),
     "training": ("runs", "learning"),
     "reports": ("training",),
     "bridge": ("envs",),
@@ -69,7 +70,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "llvmlite": ("sim",),
     "gymnasium": FROM_ENVS_UP,
     "torch": ("models", "learning", "training", "sweeps", "bench/training.py"),
-    "stable_baselines3": ("models", "training", "sweeps", "bench/training.py"),
+    "stable_baselines3": ("models", "training/sb3", "training/callbacks", "bench/training.py"),
     "ray": ("sweeps",),
     "optuna": ("sweeps",),
     "starlette": ("web",),
@@ -194,6 +195,19 @@ def import_graph(sources: dict[str, str]) -> dict[str, set[str]]:
     return graph
 
 
+def two_way_ties(sources: dict[str, str]) -> set[tuple[str, str]]:
+    """Pairs of folders that import from each other; a file beside the packages counts as a folder of its own."""
+    paths = {module_name(path): path for path in sources if path not in {"__init__.py", "__main__.py"}}
+    folders = {module: str(Path(path).parent) if "/" in path else path for module, path in paths.items()}
+    ties = {
+        (folders[module], folders[target])
+        for module, targets in import_graph(sources).items()
+        for target in targets
+        if module in folders and target in folders
+    }
+    return {(one, other) for one, other in ties if one < other and (other, one) in ties}
+
+
 def stray_paths(text: str) -> list[str]:
     """Paths that exist only on one machine."""
     return re.findall(r"(?<![\w.~)}-])/(?:work|root)\b[^\s\"'`]*|(?<!\w)\.\./shar(?:ed)\b|(?<![\w/])shar(?:ed)/", text)
@@ -237,6 +251,10 @@ def test_no_file_breaks_the_rule(rule):
 
 def test_no_modules_import_each_other_in_a_circle():
     graphlib.TopologicalSorter(import_graph(read_sources())).prepare()
+
+
+def test_no_two_folders_import_from_each_other():
+    assert two_way_ties(read_sources()) == set()
 
 
 @pytest.mark.parametrize("folder", ["benchmarks", "tools"])
