@@ -7,7 +7,7 @@ import pytest
 
 from hotlap.drivers.casual import CasualDriver
 from hotlap.drivers.driver import make_driver
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import ArchiveError, DriverError, ModelError
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.models.archive import read_archive, write_archive
@@ -30,7 +30,7 @@ def test_a_run_is_found_by_its_name_its_folder_and_its_file(racer):
     shutil.copytree(racer.folder, folder)
     for name in ("mine", str(folder), str(folder / racer.path.name)):
         driver = make_driver(name)
-        assert isinstance(driver, LearnedDriver)
+        assert isinstance(driver, PackedDriver)
         assert driver.name == "ppo_seed42_model"
 
 
@@ -38,7 +38,7 @@ def test_a_built_in_driver_takes_precedence_over_a_run_of_the_same_name(racer):
     shutil.copytree(racer.folder, "results/experiments/casual")
     assert isinstance(make_driver("casual"), CasualDriver)
     assert make_driver("casual").name == "casual"
-    assert isinstance(make_driver("./results/experiments/casual"), LearnedDriver)
+    assert isinstance(make_driver("./results/experiments/casual"), PackedDriver)
 
 
 def test_two_drivers_of_one_model_are_identical(racer):

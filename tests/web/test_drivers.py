@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import DriverError, TrainingError
 from hotlap.models.model_file import read_model
 from hotlap.web.drivers import (
@@ -46,7 +46,7 @@ def test_a_model_is_found_by_its_run_and_by_its_checkpoint(experiments):
 
 
 def test_the_servers_own_driver_is_the_learned_driver(experiments, racer):
-    ours, theirs = make_model_driver("run:mine", "track-01"), LearnedDriver.from_file(read_model(racer.path))
+    ours, theirs = make_model_driver("run:mine", "track-01"), PackedDriver.from_model(read_model(racer.path))
     assert ours.action_repeat == theirs.action_repeat == 3
     assert ours.packed.numbers.tobytes() == theirs.packed.numbers.tobytes()
 

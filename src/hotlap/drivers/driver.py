@@ -47,20 +47,12 @@ def make_driver(name: str, track_id: str = DEFAULT_TRACK) -> Driver:
         except ImportError:
             raise DriverError("the optimal driver needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
         return OptimalDriver()
+    from hotlap.drivers.packed import PackedDriver
     from hotlap.models.model_file import read_model
     from hotlap.models.shipped_models import SHIPPED_NAMES
 
     path = find_driver_file(name, track_id)
-    # Errors of the file are raised before PyTorch is imported, which takes seconds.
-    model = read_model(path)
-    if name in SHIPPED_NAMES:
-        from hotlap.drivers.packed import PackedDriver
-        from hotlap.models.actor import pack_model
-
-        return PackedDriver(pack_model(model), model.card.action_repeat, name)
-    from hotlap.drivers.learned import LearnedDriver
-
-    return LearnedDriver.from_file(model)
+    return PackedDriver.from_model(read_model(path), name if name in SHIPPED_NAMES else None)
 
 
 def find_driver_file(name: str, track_id: str = DEFAULT_TRACK) -> Path:

@@ -4,7 +4,7 @@ This module imports no learning library, so that a model's card can be read quic
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,7 +29,7 @@ from hotlap.models.number_checks import (
     refuse_other_types,
     refuse_overflow,
 )
-from hotlap.models.space_data import space_from_data
+from hotlap.models.space_data import describe_space, same_to_policy, space_data, space_from_data
 from hotlap.sim.version import PHYSICS_VERSION
 
 EXPERIMENTS = Path("results") / "experiments"  # the default place of runs
@@ -223,6 +223,31 @@ def refuse_foreign(card: ModelCard, path: Path) -> None:
             f"{' and '.join(OBSERVATION_LAYOUTS.values())}. Train it again, or use the version of hotlap it was made "
             "with."
         )
+
+
+def refuse_other_spaces(
+    model: ModelFile,
+    observations: Space[Any],
+    actions: Space[Any],
+    remedy: str,
+    *,
+    seen_as: Callable[[Space[Any]], Space[Any]] = lambda space: space,
+) -> None:
+    """Refuse an environment whose actions differ from the model's, or whose observations differ in more than bounds.
+
+    `seen_as` gives the observations that the network sees; those of the racer are seen as they are.
+    """
+    saved_observations, saved_actions = model.card.spaces
+    is_seen_alike = same_to_policy(seen_as(observations), seen_as(saved_observations))
+    for what, saved, given, is_same in (
+        ("observations", saved_observations, observations, is_seen_alike),
+        ("actions", saved_actions, actions, space_data(actions) == space_data(saved_actions)),
+    ):
+        if not is_same:
+            raise ModelError(
+                f"{model.path}: its {what} are {describe_space(saved)}; this environment's are "
+                f"{describe_space(given)}. {remedy}"
+            )
 
 
 def refuse_bad_numbers(model: ModelFile) -> None:

@@ -21,7 +21,8 @@ from hotlap.models.actor_layers import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.model_file import Arrays, ModelCard, ModelFile
 from hotlap.models.onnx_graph import BATCH, GraphBuilder, value_info
 from hotlap.models.onnx_racer import add_policy
-from hotlap.models.policy import LearnedPolicy, activation_name, describe_space
+from hotlap.models.policy import LearnedPolicy, activation_name
+from hotlap.models.space_data import describe_space
 
 INPUT, OUTPUT = "observation", "action"
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.envs.gym_registry import check_env_args, check_env_id, make_env
 from hotlap.errors import ConfigError, ModelError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.evaluation.returns import Returns, evaluate_returns
-from hotlap.models.model_file import ModelCard, read_model
+from hotlap.models.model_file import ModelCard, ModelFile, read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
 from hotlap.runs.run_config import RunConfig, in_process
@@ -80,13 +80,14 @@ class PolicyEvaluator:
 
     def evaluate_laps(self, policy: LearnedPolicy, episodes: int) -> Evaluation:
         """Laps on the run's own tracks from random starts."""
-        return self._race(LearnedDriver(policy, self._card, self._config.experiment_id), episodes, SELECTION_SEED)
+        model = ModelFile(Path(self._config.experiment_id), self._card, policy.weights, policy.normalizer)
+        return self._race(PackedDriver.from_model(model), episodes, SELECTION_SEED)
 
     def evaluate_file(self, path: Path, episodes: int) -> Evaluation:
         """Laps of a model file, from starts not used for selection."""
-        return self._race(LearnedDriver.from_file(read_model(path)), episodes, FINAL_SEED)
+        return self._race(PackedDriver.from_model(read_model(path)), episodes, FINAL_SEED)
 
-    def _race(self, driver: LearnedDriver, episodes: int, seed: int) -> Evaluation:
+    def _race(self, driver: PackedDriver, episodes: int, seed: int) -> Evaluation:
         racer = self._config.racer
         tracks = racer.track_ids if racer.tracks else racer.track
         found = evaluate(driver, tracks, episodes=episodes, start="random", seed=seed)

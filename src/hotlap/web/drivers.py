@@ -9,7 +9,6 @@ from hotlap.atomic_files import refuse_not_plain
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import DriverError, HotlapError, InputFileError, ModelError
-from hotlap.models.actor import pack_model
 from hotlap.models.model_file import find_model, read_model
 from hotlap.models.shipped_models import SHIPPED_NAMES, shipped_path
 from hotlap.training.checkpoint import CheckpointManager
@@ -100,7 +99,7 @@ def make_model_driver(driver_id: str, track_id: str) -> PackedDriver:
     if driver_id == RECORDED_ID:
         return _make_recorded_driver(track_id)
     model = read_model(find_driver_model(driver_id, track_id))
-    return PackedDriver(pack_model(model), model.card.action_repeat, driver_id.removeprefix("run:"))
+    return PackedDriver.from_model(model, driver_id.removeprefix("run:"))
 
 
 def shipped_model_ids(track_id: str) -> list[str]:
