@@ -7,7 +7,7 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track
 from hotlap.cli.output import counted, print_json, progress_bar, seconds
 
 
@@ -25,13 +25,15 @@ def drive(
     """
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.telemetry import record_laps
+    from hotlap.runs.find_driver import find_driver_model
     from hotlap.tracks.registry import load_track
 
     place = writable(png) if png else None
+    model = find_driver_model(driver, track)
     if track is None:
-        track = own_track(find_driver_model(driver))
+        track = own_track(model)
     with progress_bar(f"{driver} on {track}") as progress:
-        trace = record_laps(make_driver(driver, track), track, num_laps=laps, seed=seed, progress=progress)
+        trace = record_laps(make_driver(driver, model), track, num_laps=laps, seed=seed, progress=progress)
     if place:
         from hotlap.tracks.maps.track_map import draw_track
 

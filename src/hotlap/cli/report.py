@@ -9,7 +9,7 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
+from hotlap.cli.driver_lookup import own_track, say_if_other_road
 from hotlap.cli.output import counted, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
@@ -52,6 +52,7 @@ def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool
     from hotlap.reports.run_loader import read_run
     from hotlap.reports.run_record import group_runs
     from hotlap.reports.tables import run_table, to_text
+    from hotlap.runs.find_driver import find_driver_model
     from hotlap.runs.run_folder import REPORT_NAME
     from hotlap.tracks.registry import load_track
 
@@ -89,6 +90,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     from hotlap.reports.json_figures import lap_as_dict
     from hotlap.reports.model_laps import NUM_LAPS
     from hotlap.reports.pages.report import PAGE_NAME, write_lap_report
+    from hotlap.runs.find_driver import find_driver_model
     from hotlap.tracks.registry import load_track
 
     model = find_driver_model(name, track_id)
@@ -96,7 +98,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
         raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
     writable(out / PAGE_NAME)
     track = load_track(own_track(model) if track_id is None else track_id)
-    driver = make_driver(name, track.track_id)
+    driver = make_driver(name, model)
     say_if_other_road(model, track.track_id)
     reference = find_reference(track)
     if reference is None:

@@ -6,13 +6,12 @@ from typing import Any
 
 from hotlap.envs.gym_registry import reward_threshold
 from hotlap.errors import ConfigError
-from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.reports.curves import Curve, make_curve, read_events
 from hotlap.reports.run_record import EvaluationFigures, RunRecord
 from hotlap.runs.metrics_document import MetricPoint, TrainingMetrics
 from hotlap.runs.metrics_journal import read_journal
 from hotlap.runs.run_config import in_process
-from hotlap.runs.run_folder import CONFIG_NAME, RunFolder, open_run
+from hotlap.runs.run_folder import CONFIG_NAME, EXPERIMENTS, RunFolder, is_there, open_run
 from hotlap.training.results import ExperimentResults
 
 

@@ -3,12 +3,13 @@
 from dataclasses import asdict
 from typing import Any
 
-from hotlap.drivers.driver import BUILT_IN, find_driver_file
+from hotlap.drivers.driver import BUILT_IN
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError, StateError
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, read_model
+from hotlap.runs.find_driver import find_driver_file
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.training.algorithms.step_budget import Learner
 from hotlap.training.state.learner_state import load_weights

@@ -13,10 +13,9 @@ from google.protobuf.message import DecodeError
 from hotlap.atomic_files import open_plain
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.errors import HotlapError, ModelError, TrainingError
-from hotlap.models.model_file import EXPERIMENTS
 from hotlap.reports.curves import Curve, read_events
 from hotlap.runs.run_config import RunConfig, load_config
-from hotlap.runs.run_folder import CONFIG_NAME, RunFolder, open_run
+from hotlap.runs.run_folder import CONFIG_NAME, EXPERIMENTS, RunFolder, open_run
 from hotlap.runs.run_lock import find_holder
 from hotlap.training.checkpoint import CheckpointManager
 
