@@ -8,7 +8,7 @@ import typer
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
 from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track
-from hotlap.cli.output import counted, print_json, progress_bar, seconds
+from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
 
 
 def drive(
@@ -17,7 +17,7 @@ def drive(
     laps: Annotated[int, typer.Option(min=1, max=1000, help="Number of laps.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the driver.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Write a picture of the driven line, coloured by speed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Drive laps from a standing start, print their times and draw the line.
 

@@ -8,7 +8,7 @@ import typer
 
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track, say_if_other_road
-from hotlap.cli.output import counted, percent, print_json, progress_bar, seconds
+from hotlap.cli.output import Json, counted, percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
 from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.reports.formatting import MISSING, gap_percent
@@ -50,7 +50,7 @@ def evaluate(
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
     ] = "cpu",
     allow_import: AllowImport = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure a driver's clean flying laps: their times, how many are completed, and the gap to the optimal lap.
 

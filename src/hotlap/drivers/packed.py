@@ -7,8 +7,8 @@ from hotlap.envs.fleet import Fleet
 from hotlap.envs.spaces import ObservationName
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import ModelFile
-from hotlap.sim.policy_forward import NUM_ACTIONS, PackedPolicy, decide_cars, make_memory, pack_policy
-from hotlap.sim.world import NUM_OBSERVATIONS
+from hotlap.sim.policy_forward import PackedPolicy, decide_cars, make_memory, pack_policy
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS
 
 
 class PackedDriver:

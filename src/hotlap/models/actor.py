@@ -11,7 +11,8 @@ from hotlap.errors import DriverError, ModelError
 from hotlap.models.actor_layers import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.model_file import ModelCard, ModelFile, refuse_other_spaces
 from hotlap.models.space_data import describe_space
-from hotlap.sim.policy_forward import NUM_ACTIONS, PackedPolicy, pack_policy
+from hotlap.sim.policy_forward import PackedPolicy, pack_policy
+from hotlap.sim.world import NUM_ACTIONS
 
 Shapes = dict[str, tuple[int, ...]]
 

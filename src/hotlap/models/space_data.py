@@ -9,10 +9,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hotlap.errors import ConfigError, one_line
+from hotlap.models.tensor_shards import MAX_DIMENSIONS
 
 MAX_ELEMENTS = 1 << 21  # of a space and all its parts: more than observations have, and little enough to allocate
 
-MAX_DIMENSIONS = 32  # of a Box: what every supported NumPy can hold
 MAX_SPACE_TEXT = 120  # characters of a space in an error text
 
 

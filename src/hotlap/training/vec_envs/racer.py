@@ -17,13 +17,13 @@ from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.envs.settings import SettingsSource, StartName
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
-    NUM_ACTIONS,
     ObservationName,
     action_space,
     as_actions,
     num_observations,
 )
 from hotlap.errors import ConfigError, StateError
+from hotlap.sim.world import NUM_ACTIONS
 from hotlap.training.vec_envs.base import BatchStep, BatchVecEnv, Mask
 
 # Prefix of the fleet's columns in a saved state, so that their names cannot clash with ours.
