@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.atomic_files import writable
-from hotlap.drivers.driver import make_driver
 from hotlap.errors import ConfigError, HotlapError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.optimal.reference import find_reference
 from hotlap.reports.formatting import MISSING, percent
 from hotlap.reports.plots.chart import DRIVER, FOOT_IN, OPTIMUM, RIGHT_IN, TITLE_IN, WIDTH_IN, to_png, write_title
 from hotlap.reports.tables import Table, to_markdown
+from hotlap.runs.find_driver import find_driver
 from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig, load_config
 from hotlap.runs.run_folder import CONFIG_NAME, RunFolder
@@ -244,7 +244,7 @@ def evaluate_all(jobs: Sequence[Job]) -> dict[str, list[Evaluation]]:
 def evaluate_best(job: Job) -> Evaluation:
     """Laps of the run's best model from starts not used for selection."""
     track_id = job.config.racer.track
-    found = evaluate(make_driver(str(job.folder)), track_id, episodes=STARTS, start="random", seed=START_SEED)
+    found = evaluate(find_driver(str(job.folder)), track_id, episodes=STARTS, start="random", seed=START_SEED)
     reference = find_reference(load_track(track_id))
     return found if reference is None else found.against(reference.lap_time_s)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.atomic_files import writable
-from hotlap.drivers.driver import make_driver
 from hotlap.errors import HotlapError
 from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.evaluation.evaluate import evaluate
@@ -30,6 +29,7 @@ from hotlap.models.shipped_models import (
 from hotlap.optimal.reference import Reference, find_reference
 from hotlap.reports.model_laps import NUM_LAPS
 from hotlap.reports.plots.maps import draw_side_by_side
+from hotlap.runs.find_driver import find_driver
 from hotlap.tracks.registry import list_tracks, load_track
 from results_file import write_results
 
@@ -95,14 +95,14 @@ def measure(driver: str, track_id: str, episodes: int, start: str = "line") -> d
     """The figures of a driver on a track, against the optimal lap."""
     print(f"{driver} on {track_id}", file=sys.stderr, flush=True)
     seed = START_SEED if start == "random" else 0
-    found = evaluate(make_driver(driver, track_id), track_id, episodes=episodes, start=start, seed=seed)
+    found = evaluate(find_driver(driver, track_id), track_id, episodes=episodes, start=start, seed=seed)
     return found.against(optimal_lap(track_id).lap_time_s).as_dict()
 
 
 def draw_champion(track_id: str) -> bytes:
     """The champion's racing line beside the optimal one, as PNG."""
     track, optimum = load_track(track_id), optimal_lap(track_id)
-    trace = record_laps(make_driver(CHAMPION, track_id), track_id, num_laps=NUM_LAPS)
+    trace = record_laps(find_driver(CHAMPION, track_id), track_id, num_laps=NUM_LAPS)
     return draw_side_by_side(compare(trace, track, optimum.raceline, optimum.lap_time_s), track, CHAMPION)
 
 

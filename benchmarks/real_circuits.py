@@ -13,13 +13,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hotlap.drivers.driver import make_driver
 from hotlap.errors import HotlapError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.models.shipped_models import GENERALIST, GENERALIST_STARTS, START_SEED
 from hotlap.optimal.reference import find_or_solve_reference
 from hotlap.reports.formatting import MISSING, percent, seconds, signed_percent
 from hotlap.reports.tables import Table, to_markdown
+from hotlap.runs.find_driver import find_driver
 from hotlap.tracks.files.track_import import import_centreline
 from hotlap.tracks.registry import load_track, save_track
 
@@ -58,7 +58,7 @@ def make_table(files: Sequence[Path], driver: str, num_starts: int) -> str:
 
 def drive(driver: str, track_id: str, num_starts: int) -> tuple[Evaluation, float | None]:
     """The figures of a driver on a track, and the optimal lap time."""
-    found = evaluate(make_driver(driver, track_id), track_id, episodes=num_starts, start="random", seed=START_SEED)
+    found = evaluate(find_driver(driver, track_id), track_id, episodes=num_starts, start="random", seed=START_SEED)
     reference = find_or_solve_reference(load_track(track_id), lambda text: print(text, file=sys.stderr))
     return (found, None) if reference is None else (found.against(reference.lap_time_s), reference.lap_time_s)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from hotlap.atomic_files import writable
 from hotlap.errors import HotlapError
-from hotlap.models.model_file import find_model
 from hotlap.reports.run_loader import read_run
 from hotlap.reports.run_record import EvaluationFigures, RunRecord, group_runs
 from hotlap.reports.tables import run_table, to_markdown
+from hotlap.runs.find_driver import find_model
 from hotlap.training.policy_evaluation import FINAL_SEED, evaluate_model
 from results_file import write_results
 

@@ -25,3 +25,11 @@ def test_every_error_is_a_hotlap_error_and_prints_its_message_without_quotes(kin
     message = "track.csv:3: half-width is 0 m; it must be positive. Check columns 3 and 4."
     assert str(kind(message)) == message
     assert str(kind()) == ""
+
+
+def test_a_mistyped_word_gets_the_closest_known_one():
+    known = {"gamma": 1, "gae_lambda": 2}
+    assert errors.closest("gama", known) == "gamma"
+    assert errors.closest("xyz", known) is None
+    assert errors.did_you_mean("gamma", "See the docs.") == "Did you mean 'gamma'?"
+    assert errors.did_you_mean(None, "See the docs.") == "See the docs."

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hotlap.drivers.driver import make_driver
 from hotlap.evaluation.baseline import measure_casual_lap
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.models.shipped_models import SHIPPED_FOLDER
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.find_driver import find_driver
 from hotlap.tracks.registry import load_track
 from hotlap.web.board import Board
 from hotlap.web.page_data import recorded_run
@@ -80,7 +80,7 @@ def test_a_road_without_a_recording_gets_a_typical_casual_lap(services):
 def test_a_model_has_on_the_board_the_lap_that_evaluate_drives_from_the_line(track_id, services):
     for name in ("champion", "generalist"):
         entry, _ = services.enter_driver(name, track_id)
-        found = evaluate(make_driver(name, track_id), track_id, episodes=1)
+        found = evaluate(find_driver(name, track_id), track_id, episodes=1)
         assert entry.lap_time_s == found.best_lap_time_sec
 
 

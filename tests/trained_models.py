@@ -76,8 +76,8 @@ def cartpole(train: Callable[..., Trained]) -> Trained:
 @pytest.fixture(scope="session")
 def racer(train: Callable[..., Trained]) -> Trained:
     """PPO on the racer with normalizer, action repeat, stack and Fourier features."""
-    from hotlap.hyperparameters import PPOSettings
     from hotlap.envs.settings import EpisodeRules
+    from hotlap.hyperparameters import PPOSettings
     from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import NormalizeSettings, RacerOptions
 
@@ -94,8 +94,8 @@ def racer(train: Callable[..., Trained]) -> Trained:
 @pytest.fixture(scope="session")
 def soft_racer(train: Callable[..., Trained]) -> Trained:
     """SAC on the racer with default options."""
-    from hotlap.hyperparameters import SACSettings
     from hotlap.envs.settings import EpisodeRules
+    from hotlap.hyperparameters import SACSettings
     from hotlap.models.model_file import PolicySettings
     from hotlap.runs.run_config import RacerOptions
 

@@ -33,14 +33,14 @@ from hotlap.envs.settings import MAX_COUNT, RacerSettings
 from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import source_digest
 from hotlap.sim.engine import ALL_FINE
-from hotlap.sim.policy_forward import LAYER_DTYPE, NUM_ACTIONS, POLICY_DTYPE, PackedPolicy, decide
+from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, decide
 from hotlap.sim.rays import _RAY_COS, _RAY_SIN, RAY_RANGE_M
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE
 from hotlap.sim.step import Batch, reset_car, step_car
 from hotlap.sim.vehicle import CAR_DTYPE, TICKS_PER_SECOND, car_record
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS, OBS_SPEED, STATE_DTYPE, observe
+from hotlap.sim.world import INFO_DTYPE, NUM_ACTIONS, NUM_OBSERVATIONS, OBS_SPEED, STATE_DTYPE, observe
 
 STATIC = Path(__file__).resolve().parent.parent / "src" / "hotlap" / "web" / "static"
 TARGET = "wasm32-unknown-unknown"

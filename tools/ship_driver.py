@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.config import read_mapping
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.models.model_file import ModelFile, read_model, write_model
 from hotlap.models.shipped_models import (
@@ -42,7 +42,7 @@ ABOUT_KEYS = ("method", "reproduction", "hardware", "limits")
 FIGURES = ("completion_rate", "clean_lap_rate", "median_lap_time_sec", "best_lap_time_sec", "gap_to_optimal")
 
 
-def measure(driver: LearnedDriver, track: str, episodes: int) -> Evaluation:
+def measure(driver: PackedDriver, track: str, episodes: int) -> Evaluation:
     """Laps from random starts against the optimal lap."""
     found = evaluate(driver, track, episodes=episodes, start="random", seed=START_SEED)
     reference = find_reference(load_track(track))
@@ -56,7 +56,7 @@ def figures_of(found: Evaluation) -> dict[str, Any]:
 
 def make_figures(name: str, model: ModelFile) -> dict[str, Any]:
     """The measured part of a card."""
-    driver = LearnedDriver.from_file(model)
+    driver = PackedDriver.from_model(model)
     if name != GENERALIST:
         return {
             "starts": CHAMPION_STARTS,

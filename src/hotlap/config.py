@@ -6,7 +6,6 @@ hand-made for its error messages, which name the key as the file spells it and s
 """
 
 import dataclasses
-import difflib
 import importlib
 import json
 import math
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hotlap.errors import ConfigError, InputFileError
+from hotlap.errors import ConfigError, InputFileError, closest, did_you_mean
 
 T = TypeVar("T")
 Spelling = Callable[["dataclasses.Field[Any]"], str]
@@ -164,11 +163,18 @@ def merge_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     return merged
 
 
+def flatten_tables(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one: `{"ppo": {"gamma": 0.99}}` becomes `{"ppo.gamma": 0.99}`."""
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= flatten_tables(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
 def _suggest(key: str, known: "Mapping[str, dataclasses.Field[Any]]") -> str:
     """The key probably meant: that of the same setting in the other spelling, or the most similar one."""
     same = [spelled for spelled, field in known.items() if key in (snake_case(field), camel_case(field))]
-    close = same or difflib.get_close_matches(key, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(known)}."
+    return did_you_mean(same[0] if same else closest(key, known), f"Known keys: {', '.join(known)}.")
 
 
 def convert(hint: Any, value: Any, where: str, spelling: Spelling = snake_case) -> Any:

@@ -1,5 +1,8 @@
 """Every exception that Hotlap raises on purpose; each also derives from the fitting built-in exception."""
 
+import difflib
+from collections.abc import Iterable
+
 MAX_FOREIGN_MESSAGE = 240  # characters quoted from another library's error
 
 
@@ -110,3 +113,13 @@ class PageError(HotlapError, RuntimeError):
 def one_line(error: Exception) -> str:
     """The message of another library's error, shortened to one line for quoting in ours."""
     return " ".join(str(error).split())[:MAX_FOREIGN_MESSAGE].rstrip(".")
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that a mistyped one probably means; None where none is close."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1)), None)
+
+
+def did_you_mean(suggestion: str | None, otherwise: str) -> str:
+    """The end of an error about an unknown word: the suggestion, or `otherwise` where there is none."""
+    return otherwise if suggestion is None else f"Did you mean {suggestion!r}?"

@@ -20,7 +20,7 @@ from attacks.model_mutations import BOMBS, CANARY, make_bomb, mutation
 
 def use(path: Path) -> None:
     """What `export` and `evaluate` do with a model, with episodes cut short."""
-    from hotlap.drivers.learned import LearnedDriver
+    from hotlap.drivers.packed import PackedDriver
     from hotlap.errors import HotlapError
     from hotlap.models.model_file import read_model
     from hotlap.models.onnx_export import policy_graph
@@ -33,7 +33,7 @@ def use(path: Path) -> None:
     if not model.card.is_racer:
         evaluate_model(path, 1, 0)
         return
-    LearnedDriver.from_file(model)
+    PackedDriver.from_model(model)
     if model.card.track is not None:
         load_track(model.card.track)
 

@@ -42,7 +42,8 @@ def test_a_lap_and_its_picture(hotlap, tmp_path):
 
 def test_a_model_drives_its_own_track_unless_another_is_named(hotlap, monkeypatch):
     # A stand-in for a model trained on track-02: `drive` and `evaluate` must choose the same track.
-    monkeypatch.setattr("hotlap.cli.drive.find_driver_model", lambda name: SimpleNamespace(card=Mock(track="track-02")))
+    model = SimpleNamespace(card=Mock(track="track-02"))
+    monkeypatch.setattr("hotlap.runs.find_driver.find_driver_model", lambda name, track: model)
     monkeypatch.setattr(driver_module, "make_driver", lambda *_: Statue())
     assert hotlap("drive", "model.zip", "--json").figures["track"] == "track-02"
     assert hotlap("drive", "model.zip", "--track", "track-03", "--json").figures["track"] == "track-03"

@@ -89,7 +89,7 @@ def test_by_default_the_built_in_drivers_drive_from_the_line(hotlap, measured, m
     from hotlap.drivers import driver as drivers
 
     make = drivers.make_driver
-    monkeypatch.setattr(drivers, "make_driver", lambda name, track: make("casual", track))  # the optimal one is slow
+    monkeypatch.setattr(drivers, "make_driver", lambda name, model: make("casual", model))  # the optimal one is slow
     for driver, episodes in (("casual", 20), ("optimal", 1)):
         hotlap("evaluate", driver)
         assert measured.pop() == ("track-01", episodes, "line")

@@ -114,7 +114,7 @@ EVALUATION = {"completion_rate": 1.0, "clean_lap_rate": 0.9, "median_lap_time_se
 @pytest.fixture
 def driven(monkeypatch, reference):
     """Every run's model drives the known laps; the baselines are known."""
-    monkeypatch.setattr(model_laps, "make_driver", lambda *_: STATUE)
+    monkeypatch.setattr(model_laps, "find_driver", lambda *_: STATUE)
     monkeypatch.setattr(model_laps, "record_laps", lambda *_, **__: known_trace())
     monkeypatch.setattr(model_laps, "measure_baselines", lambda *_, **__: Baselines(40.0, reference.lap_time_s))
 
@@ -150,7 +150,7 @@ def test_report_on_several_runs_as_text(hotlap, tmp_path):
 
 
 def test_run_on_another_environment_is_not_driven(hotlap, monkeypatch, tmp_path):
-    monkeypatch.setattr(model_laps, "make_driver", lambda *_: pytest.fail("it drove"))
+    monkeypatch.setattr(model_laps, "find_driver", lambda *_: pytest.fail("it drove"))
     run = write_run(tmp_path / "lander", env=LUNAR, logged=points_of(LANDER_CURVES)).path
     answer = hotlap("report", run)
     assert answer.code == 0, answer.err

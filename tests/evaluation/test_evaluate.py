@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hotlap.drivers.casual import CasualDriver
-from hotlap.drivers.driver import make_driver
 from hotlap.errors import ActionError, ConfigError, UnknownTrackError
 from hotlap.evaluation import evaluate as evaluate_module
 from hotlap.evaluation.evaluate import (
@@ -22,6 +21,7 @@ from hotlap.evaluation.evaluate import (
     evaluate,
     make_evaluation_fleet,
 )
+from hotlap.runs.find_driver import find_driver
 from hotlap.sim.policy_forward import decide_cars, make_memory, pack_policy
 
 FIGURES = [
@@ -351,4 +351,4 @@ def test_a_policy_of_the_road_is_not_driven_by_a_fleet_that_sees_only_rays():
     fleet = make_evaluation_fleet("track-01", 2, "rays")
     fleet.reset(start="line")
     with pytest.raises(ValueError, match="champion sees 58 observations, and the fleet has 14"):
-        drive_compiled(make_driver("champion"), fleet, 1)
+        drive_compiled(find_driver("champion"), fleet, 1)

@@ -83,9 +83,7 @@ class Keep:
                 "episode": {"start": "random", "max_ticks": 21},
             }
         },
-        {
-            "racer": {"episode": {"start": "random", "max_ticks": 5}}
-        },  # each car is cut off several times per rollout
+        {"racer": {"episode": {"start": "random", "max_ticks": 5}}},  # each car is cut off several times per rollout
         {"policy": PEDAL_AXIS},
     ],
     ids=[

@@ -1,4 +1,4 @@
-"""Model files: the card, refusals, and which file a run's name means."""
+"""Model files: the card, and refusals."""
 
 import subprocess
 import sys
@@ -18,8 +18,6 @@ from hotlap.models.model_file import (
     ModelCard,
     PolicySettings,
     card_of,
-    find_model,
-    is_there,
     read_model,
     refuse_foreign,
     write_model,
@@ -244,59 +242,3 @@ def test_a_missing_file_is_refused(path):
 def test_a_layer_width_out_of_range_is_refused(width):
     with pytest.raises(ConfigError, match=rf"net_arch\[\d\] must be from 1 to 65536, got {width}"):
         PolicySettings(net_arch=(8, width))
-
-
-# --- which file a name means ---
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    folder = Path("results/experiments/mine")
-    folder.mkdir(parents=True)
-    return folder
-
-
-def fill(folder: Path, *names: str) -> None:
-    for name in names:
-        (folder / name).write_bytes(b"x")
-
-
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        (["ppo_seed1_best.zip", "ppo_seed1_model.zip", "checkpoint_900.zip"], "ppo_seed1_best.zip"),
-        (["ppo_seed1_model.zip", "checkpoint_900.zip"], "ppo_seed1_model.zip"),
-        (["checkpoint_900.zip", "checkpoint_1000.zip", "checkpoint_99.zip", "notes.txt"], "checkpoint_1000.zip"),
-        (["checkpoint_5.zip", "checkpoint_final.zip"], "checkpoint_5.zip"),
-    ],
-)
-def test_a_run_means_its_best_model_then_its_final_one_then_its_newest_checkpoint(run, names, chosen):
-    fill(run, *names)
-    for name in ("mine", "results/experiments/mine", "./results/experiments/mine/", str(run.absolute())):
-        assert find_model(name).resolve() == (run / chosen).resolve()
-
-
-def test_a_file_means_itself(run):
-    fill(run, "ppo_seed1_best.zip", "checkpoint_7.zip")
-    assert find_model(str(run / "checkpoint_7.zip")) == run / "checkpoint_7.zip"
-    assert find_model("mine/checkpoint_7.zip") == run / "checkpoint_7.zip"
-
-
-@pytest.mark.parametrize("name", ["", "nobody", "../nobody", "no/where.zip", "x" * 5000])
-def test_an_unknown_name_is_refused(run, name):
-    with pytest.raises(InputFileError, match=r"is not known\. Name a run .* or a model file") as caught:
-        find_model(name)
-    assert len(str(caught.value)) < 200
-
-
-def test_a_run_without_a_model_is_refused(run):
-    fill(run, "config.toml")
-    with pytest.raises(InputFileError, match="mine: holds no model and no checkpoint yet"):
-        find_model("mine")
-
-
-def test_a_name_too_long_for_the_file_system_does_not_exist(tmp_path):
-    assert is_there(tmp_path)
-    assert not is_there(tmp_path / "none")
-    assert not is_there(tmp_path / ("x" * 300))

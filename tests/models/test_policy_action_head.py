@@ -6,8 +6,8 @@ import pytest
 import torch
 from stable_baselines3 import PPO
 
-from hotlap.drivers.learned import LearnedDriver
 from hotlap.errors import ConfigError
+from hotlap.models.actor import pack_model
 from hotlap.models.model_file import PolicySettings, read_model
 from hotlap.models.onnx_export import policy_graph
 from hotlap.models.policy import LearnedPolicy
@@ -97,9 +97,9 @@ def test_onnx_plain_stable_baselines3_and_the_kernel_give_its_actions(model, tmp
     assert again.card.policy == model.card.policy
     np.testing.assert_array_equal(LearnedPolicy.from_file(again).act(obs), expected)
     assert PPO.load(tmp_path / "plain.zip").policy.action_net.weight.shape == (3, 2)
-    driver = LearnedDriver(policy, model.card, "test")
-    memory = make_memory(driver.packed, len(obs))
-    decide_cars(driver.packed, obs, memory)
+    packed = pack_model(model)
+    memory = make_memory(packed, len(obs))
+    decide_cars(packed, obs, memory)
     np.testing.assert_allclose(memory.actions, expected, atol=1e-5)
     session = onnxruntime.InferenceSession(policy_graph(model).SerializeToString())
     np.testing.assert_array_equal(session.run(None, {"observation": obs})[0], memory.actions)

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from hotlap.config import build, read_mapping, snake_case
-from hotlap.drivers.driver import make_driver
 from hotlap.errors import ConfigError, DriverError
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.models import shipped_models
@@ -23,6 +22,7 @@ from hotlap.models.shipped_models import (
     unseen_tracks,
 )
 from hotlap.optimal.reference import find_reference
+from hotlap.runs.find_driver import find_driver
 from hotlap.runs.run_config import RunConfig, digest_of, load_config
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import load_track
@@ -35,7 +35,7 @@ def card_of(name: str) -> dict:
 
 
 def figures(driver: str, track: str, episodes: int) -> dict:
-    found = evaluate(make_driver(driver, track), track, episodes=episodes, start="random", seed=START_SEED)
+    found = evaluate(find_driver(driver, track), track, episodes=episodes, start="random", seed=START_SEED)
     return found.against(find_reference(load_track(track)).lap_time_s).as_dict()
 
 

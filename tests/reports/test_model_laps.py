@@ -19,7 +19,7 @@ def set_laps(monkeypatch):
     """Makes the next model finish this many known laps."""
 
     def set_laps(num_laps: int) -> None:
-        monkeypatch.setattr(model_laps, "make_driver", lambda name: CasualDriver())
+        monkeypatch.setattr(model_laps, "find_driver", lambda name: CasualDriver())
         monkeypatch.setattr(model_laps, "record_laps", lambda *_, **__: known_trace(num_laps))
 
     return set_laps
@@ -52,7 +52,7 @@ def test_rejected_or_missing_model_is_reported_as_a_problem(track, reference, tm
     def refuse(name):
         raise ModelError(f"{name}: was trained on other physics.")
 
-    monkeypatch.setattr(model_laps, "make_driver", refuse)
+    monkeypatch.setattr(model_laps, "find_driver", refuse)
     problem = f"no lap to show. {record().folder}: was trained on other physics."
     assert drive_model(record(), track, reference) == ModelLaps(record(), problem=problem)
 

@@ -10,7 +10,7 @@ import pytest
 
 from hotlap.errors import ConfigError, HotlapError, InputFileError, OutputFileError, TrainingError
 from hotlap.runs.run_config import RunConfig, load_config
-from hotlap.runs.run_folder import RunFolder, create_run, folder_of, open_run
+from hotlap.runs.run_folder import RunFolder, create_run, folder_of, is_there, open_run
 
 CONFIG = RunConfig(algo="a2c", env="CartPole-v1", seed=7, steps=100, env_args={"a": 1})
 EXPERIMENTS = Path("results/experiments")
@@ -146,3 +146,9 @@ def test_a_broken_configuration_is_refused_with_its_file_name():
     folder.config.write_text("sed = 1")
     with pytest.raises(ConfigError, match=re.escape(f"{folder.config}: unknown key 'sed'")):
         open_run("a2c_seed7")
+
+
+def test_a_name_too_long_for_the_file_system_does_not_exist(tmp_path):
+    assert is_there(tmp_path)
+    assert not is_there(tmp_path / "none")
+    assert not is_there(tmp_path / ("x" * 300))

@@ -4,13 +4,13 @@ import shutil
 
 import pytest
 
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import DriverError, TrainingError
 from hotlap.models.model_file import read_model
 from hotlap.web.drivers import (
     UnknownDriverError,
     find_checkpoint,
-    find_driver_model,
+    find_model_path,
     kind_of,
     list_drivers,
     make_model_driver,
@@ -39,14 +39,14 @@ def test_the_models_of_the_results_folder_are_drivers(experiments):
 
 
 def test_a_model_is_found_by_its_run_and_by_its_checkpoint(experiments):
-    model = find_driver_model("run:mine")
-    assert model.parent == find_driver_model("run:mine@512").parent
-    assert find_driver_model("run:mine@512").name == "checkpoint_512.zip"
+    model = find_model_path("run:mine")
+    assert model.parent == find_model_path("run:mine@512").parent
+    assert find_model_path("run:mine@512").name == "checkpoint_512.zip"
     assert read_policy(model) == policy_bytes(read_model(model))
 
 
 def test_the_servers_own_driver_is_the_learned_driver(experiments, racer):
-    ours, theirs = make_model_driver("run:mine", "track-01"), LearnedDriver.from_file(read_model(racer.path))
+    ours, theirs = make_model_driver("run:mine", "track-01"), PackedDriver.from_model(read_model(racer.path))
     assert ours.action_repeat == theirs.action_repeat == 3
     assert ours.packed.numbers.tobytes() == theirs.packed.numbers.tobytes()
 
@@ -59,14 +59,14 @@ def test_the_servers_own_driver_is_the_learned_driver(experiments, racer):
 )  # fmt: skip
 def test_what_is_no_driver_is_unknown(experiments, driver_id):
     with pytest.raises(UnknownDriverError, match=r"is not known|has no checkpoint"):
-        find_driver_model(driver_id, "track-01")
+        find_model_path(driver_id, "track-01")
 
 
 def test_only_built_in_tracks_have_a_champion(experiments):
-    assert find_driver_model("champion", "track-02").name == "track-02.zip"
-    assert find_driver_model("generalist", "train-000").name == "generalist.zip"
+    assert find_model_path("champion", "track-02").name == "track-02.zip"
+    assert find_model_path("generalist", "train-000").name == "generalist.zip"
     with pytest.raises(UnknownDriverError, match="is not known"):
-        find_driver_model("champion", "train-000")
+        find_model_path("champion", "train-000")
 
 
 def test_the_kind_of_a_driver():
@@ -81,7 +81,7 @@ def test_a_link_is_no_model(experiments, tmp_path):
     for name in ("checkpoint_7.zip", "ppo_seed42_best.zip"):
         (experiments / "mine" / name).unlink(missing_ok=True)
         (experiments / "mine" / name).symlink_to(tmp_path / "elsewhere.zip")
-    for find in (lambda: find_driver_model("run:mine"), lambda: find_checkpoint("mine", 7)):
+    for find in (lambda: find_model_path("run:mine"), lambda: find_checkpoint("mine", 7)):
         with pytest.raises(DriverError, match="a link"):
             find()
     with pytest.raises(TrainingError, match="is not known"):

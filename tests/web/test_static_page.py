@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import hotlap
-from hotlap.drivers.driver import make_driver
 from hotlap.drivers.packed import PackedDriver
 from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
 from hotlap.evaluation.telemetry import record_laps
+from hotlap.runs.find_driver import find_driver
 from hotlap.web.page_data import RECORDED
 from hotlap.web.replay_format import Replay
 from hotlap.web.replays import simulate, verify
@@ -47,7 +47,7 @@ def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page
     car = first_car(page)
     assert (car["id"], car["kind"]) == ("champion", "champion")
     # The page's lap is the lap of Python's champion, to the last bit.
-    laps = record_laps(make_driver("champion"), "track-01", num_laps=6).laps
+    laps = record_laps(find_driver("champion"), "track-01", num_laps=6).laps
     assert car["best_lap_time_sec"] in [lap.time_s for lap in laps]
     for view in ("race", "learn", "draw", "board", "watch"):
         page.click(f"nav a[data-view={view}]")

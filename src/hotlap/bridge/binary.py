@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.infos import INFO_KEYS
-from hotlap.envs.spaces import NUM_ACTIONS
 from hotlap.errors import BridgeError
 from hotlap.sim.step import Batch
-from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS
+from hotlap.sim.world import INFO_DTYPE, NUM_ACTIONS, NUM_OBSERVATIONS
 
 FLOAT_COLUMNS = tuple(name for name in INFO_KEYS if INFO_DTYPE[name] == np.float32)
 INT_COLUMNS = tuple(name for name in INFO_KEYS if INFO_DTYPE[name] == np.int32)

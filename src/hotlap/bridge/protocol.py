@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from hotlap.envs.infos import Info
 from hotlap.envs.settings import StartName
 from hotlap.envs.spaces import ObservationName
 from hotlap.errors import BridgeError
@@ -28,7 +29,6 @@ MAX_DEPTH = 64  # objects and arrays inside each other
 
 _TrackId: TypeAlias = Annotated[str, Meta(max_length=64)]
 Action: TypeAlias = tuple[float, float, float]  # steer, throttle, brake
-Info: TypeAlias = dict[str, Any]
 
 
 class Request(Struct, tag_field="type", rename="camel", omit_defaults=True, frozen=True):

@@ -16,7 +16,6 @@ from hotlap.envs.racer import DEFAULT_TRACK, Observation, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
-    NUM_ACTIONS,
     ObservationName,
     action_space,
     as_actions,
@@ -24,6 +23,7 @@ from hotlap.envs.spaces import (
 )
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.vehicle import TICKS_PER_SECOND
+from hotlap.sim.world import NUM_ACTIONS
 
 _ACTION_SHAPE = (NUM_ACTIONS,)
 

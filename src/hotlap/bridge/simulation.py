@@ -30,9 +30,10 @@ from hotlap.envs.fleet import REPEATS, Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, NUM_ACTIONS, ObservationName, as_actions
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, as_actions
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.sim.world import NUM_ACTIONS
 from hotlap.tracks.registry import find_entries, load_tracks
 
 _NO_CONFIG = (b"", b"null")

@@ -6,12 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from hotlap.cli import exit_codes
-from hotlap.cli.output import counted, print_json
+from hotlap.cli.output import Json, counted, print_json
 from hotlap.cli.run_monitor import log_to_stderr
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
 NumEnvs = Annotated[int, typer.Option(min=1, help="Cars in the batch.")]
 
 

@@ -7,11 +7,8 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from hotlap.cli.output import print_json
+from hotlap.cli.output import Json, print_json
 
 # What an optional package is for, and how to get it.
 _OPTIONAL = {
@@ -38,7 +35,7 @@ _REQUIRED = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch", "matpl
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what is installed, what is missing and how to get it.
 

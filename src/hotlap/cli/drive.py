@@ -7,8 +7,8 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track
-from hotlap.cli.output import counted, print_json, progress_bar, seconds
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track
+from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
 
 
 def drive(
@@ -17,7 +17,7 @@ def drive(
     laps: Annotated[int, typer.Option(min=1, max=1000, help="Number of laps.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the driver.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Write a picture of the driven line, coloured by speed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Drive laps from a standing start, print their times and draw the line.
 
@@ -25,13 +25,15 @@ def drive(
     """
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.telemetry import record_laps
+    from hotlap.runs.find_driver import find_driver_model
     from hotlap.tracks.registry import load_track
 
     place = writable(png) if png else None
+    model = find_driver_model(driver, track)
     if track is None:
-        track = own_track(find_driver_model(driver))
+        track = own_track(model)
     with progress_bar(f"{driver} on {track}") as progress:
-        trace = record_laps(make_driver(driver, track), track, num_laps=laps, seed=seed, progress=progress)
+        trace = record_laps(make_driver(driver, model), track, num_laps=laps, seed=seed, progress=progress)
     if place:
         from hotlap.tracks.maps.track_map import draw_track
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
-from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, find_driver_model, own_track, say_if_other_road
-from hotlap.cli.output import counted, percent, print_json, progress_bar, seconds
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track, say_if_other_road
+from hotlap.cli.output import Json, counted, percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
 from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.reports.formatting import MISSING, gap_percent
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hotlap.evaluation.evaluate import Evaluation
+    from hotlap.models.model_file import ModelFile
     from hotlap.optimal.reference import Reference
     from hotlap.sim.engine import DeviceName
 
@@ -49,7 +50,7 @@ def evaluate(
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
     ] = "cpu",
     allow_import: AllowImport = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure a driver's clean flying laps: their times, how many are completed, and the gap to the optimal lap.
 
@@ -61,6 +62,8 @@ def evaluate(
 
     Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 1000 --json
     """
+    from hotlap.runs.find_driver import find_driver_model
+
     allowed = import_and_say(allow_import)
     if track is not None and split is not None:
         raise ConfigError(f"--split {split:.40}: it names the tracks already. Leave out --track.")
@@ -82,15 +85,15 @@ def evaluate(
         "device": _device(device, is_model),
     }
     if split is not None:
-        _evaluate_split(driver, split, tracks, task, as_json)
+        _evaluate_split(driver, model, split, tracks, task, as_json)
         return
     # `--track ''` must be refused, not replaced by the default.
     chosen = own_track(model) if track is None else track
     say_if_other_road(model, chosen)
-    result, reference = _measure(driver, chosen, task)
+    result, reference = _measure(driver, model, chosen, task)
     from_line = None
     if is_model and task["start"] != "line":
-        from_line = _drive(driver, chosen, {**task, "episodes": 1, "start": "line"})
+        from_line = _drive(driver, model, chosen, {**task, "episodes": 1, "start": "line"})
     if as_json:
         print_json(_with_line(_as_dict(result), from_line))
         return
@@ -118,22 +121,24 @@ def _device(asked: str, is_model: bool) -> "DeviceName":
     return choose_device(asked) or "cpu"
 
 
-def _drive(driver: str, track: str, task: "Mapping[str, Any]") -> "Evaluation":
+def _drive(driver: str, model: "ModelFile | None", track: str, task: "Mapping[str, Any]") -> "Evaluation":
     """The figures of a driver on a track, without the gap to the optimal lap."""
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure
 
     with progress_bar(f"{driver} on {track}") as progress:
-        return measure(make_driver(driver, track), track, **task, progress=progress)
+        return measure(make_driver(driver, model), track, **task, progress=progress)
 
 
-def _measure(driver: str, track: str, task: "Mapping[str, Any]") -> "tuple[Evaluation, Reference | None]":
+def _measure(
+    driver: str, model: "ModelFile | None", track: str, task: "Mapping[str, Any]"
+) -> "tuple[Evaluation, Reference | None]":
     """The figures of a driver on a track, and the optimal lap there."""
     from hotlap.optimal.reference import find_or_solve_reference
     from hotlap.tracks.registry import load_track
 
     about = load_track(track)
-    result = _drive(driver, track, task)
+    result = _drive(driver, model, track, task)
     reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True))
     return (result.against(reference.lap_time_s) if reference else result), reference
 
@@ -145,11 +150,18 @@ def _as_dict(result: "Evaluation") -> dict[str, Any]:
     return {**result.as_dict(), "track_digest": track_digest(load_track(result.track).nodes)}
 
 
-def _evaluate_split(driver: str, split: str, tracks: list[str], task: "Mapping[str, Any]", as_json: bool) -> None:
+def _evaluate_split(
+    driver: str,
+    model: "ModelFile | None",
+    split: str,
+    tracks: list[str],
+    task: "Mapping[str, Any]",
+    as_json: bool,
+) -> None:
     """Measure a driver on every track of a split."""
     results = []
     for number, track in enumerate(tracks, start=1):
-        results.append(_measure(driver, track, task)[0])
+        results.append(_measure(driver, model, track, task)[0])
         typer.echo(f"{number} of {len(tracks)}: {_row(results[-1])}", err=True)
     gaps = [result.gap_to_optimal for result in results if result.gap_to_optimal is not None]
     completed = sum(result.completion_rate == 1.0 for result in results)

@@ -31,18 +31,17 @@ def export(
 
     Example: hotlap export results/experiments/ppo_seed42 --format onnx --out out/driver.onnx
     """
-    from hotlap.drivers.driver import find_driver_file
     from hotlap.envs.racer import DEFAULT_TRACK
-    from hotlap.models.model_file import find_model, read_model
-    from hotlap.models.shipped_models import SHIPPED_NAMES
+    from hotlap.models.model_file import read_model
+    from hotlap.models.shipped_models import SHIPPED_NAMES, find_shipped
+    from hotlap.runs.find_driver import find_model
 
     if kind not in ("onnx", "sb3"):
         raise ConfigError(f"--format must be onnx or sb3, got {kind!r:.40}.")
     if track is not None and model != "champion":
         raise ConfigError(f"--track {track:.80}: only a champion has a track to choose. Leave it out.")
-    is_shipped = model in SHIPPED_NAMES
     chosen = DEFAULT_TRACK if track is None else track
-    found = read_model(find_driver_file(model, chosen) if is_shipped else find_model(model))
+    found = read_model(find_shipped(model, chosen) if model in SHIPPED_NAMES else find_model(model))
     with log_to_stderr(verbose=False, quiet=False):
         files = _to_onnx(found, out) if kind == "onnx" else _to_sb3(found, out)
     print(f"{found.card.algorithm} model of {found.card.environment}, step {found.card.step:,}")
@@ -112,7 +111,8 @@ def import_(
             f"{file}: a model of stable-baselines3 is a pickle, and loading a pickle can run any code. "
             "If you trust its maker, add --trust-pickle."
         )
-    from hotlap.models.model_file import is_there, write_model
+    from hotlap.models.model_file import write_model
+    from hotlap.runs.run_folder import is_there
 
     if not file.name or not is_there(file):
         raise InputFileError(f"{file!s:.200}: no such file. Check the path.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotlap.atomic_files import writable
-from hotlap.cli.output import print_json, seconds
+from hotlap.cli.output import Json, print_json, seconds
 from hotlap.reports.formatting import gap_percent
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def optimal(
     fresh: Annotated[bool, typer.Option("--fresh", help="Solve again, even if the lap is already known.")] = False,
     replay: Annotated[bool, typer.Option(help="Drive the lap in the simulator with the optimal driver.")] = True,
     png: Annotated[Path | None, typer.Option(help="Write a map of the line, coloured by speed.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Solve a track's minimum-time lap, and check it by driving it in the simulator.
 

@@ -1,4 +1,4 @@
-"""Output of the commands: JSON on the last line of stdout, and progress on stderr."""
+"""Output of the commands: JSON on the last line of stdout, progress on stderr, and the options for both."""
 
 import json
 import math
@@ -6,11 +6,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
+
+import typer
 
 from hotlap.reports.formatting import counted, percent, seconds
 
-__all__ = ["counted", "discard", "percent", "print_json", "progress_bar", "seconds"]
+__all__ = ["Json", "Quiet", "counted", "discard", "percent", "print_json", "progress_bar", "seconds"]
+
+# Options of several commands.
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and the output of --json.")]
 
 
 def discard(stream: TextIO) -> None:

@@ -9,8 +9,8 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import find_driver_model, own_track, say_if_other_road
-from hotlap.cli.output import counted, print_json, progress_bar, seconds
+from hotlap.cli.driver_lookup import own_track, say_if_other_road
+from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
 
@@ -24,7 +24,7 @@ def report(
         str | None, typer.Option(help="Track id for a driver; default: the model's own, or track-01.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the driver's randomness.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a page on how a run learned and drives, on several runs compared, or on where a driver loses time.
 
@@ -46,12 +46,14 @@ def report(
 
 
 def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool) -> None:
+    from hotlap.reports.html import PAGE_NAME
     from hotlap.reports.json_figures import runs_as_dict
     from hotlap.reports.model_laps import Baselines, ModelLaps, drive_runs
-    from hotlap.reports.pages.report import PAGE_NAME, write_run_report
+    from hotlap.reports.pages.report import write_run_report
     from hotlap.reports.run_loader import read_run
     from hotlap.reports.run_record import group_runs
     from hotlap.reports.tables import run_table, to_text
+    from hotlap.runs.find_driver import find_driver_model
     from hotlap.runs.run_folder import REPORT_NAME
     from hotlap.tracks.registry import load_track
 
@@ -86,9 +88,11 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     from hotlap.evaluation.lap_comparison import best_flying_lap, compare
     from hotlap.evaluation.telemetry import record_laps
     from hotlap.optimal.reference import find_reference
+    from hotlap.reports.html import PAGE_NAME
     from hotlap.reports.json_figures import lap_as_dict
     from hotlap.reports.model_laps import NUM_LAPS
-    from hotlap.reports.pages.report import PAGE_NAME, write_lap_report
+    from hotlap.reports.pages.report import write_lap_report
+    from hotlap.runs.find_driver import find_driver_model
     from hotlap.tracks.registry import load_track
 
     model = find_driver_model(name, track_id)
@@ -96,7 +100,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
         raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
     writable(out / PAGE_NAME)
     track = load_track(own_track(model) if track_id is None else track_id)
-    driver = make_driver(name, track.track_id)
+    driver = make_driver(name, model)
     say_if_other_road(model, track.track_id)
     reference = find_reference(track)
     if reference is None:

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from hotlap.cli.output import print_json
+from hotlap.cli.output import Json, print_json
 
 
 def site(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; new, empty, or an older page.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write the page as static files for any web host: watch, race, replays, built-in tracks and drivers.
 

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
-from hotlap.cli.output import counted, print_json
+from hotlap.cli.output import Json, Quiet, counted, print_json
 from hotlap.cli.run_monitor import log_to_stderr, print_status, stop_signals
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ sweep_app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep under results/sweeps, or its folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and the output of --json.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print log messages too.")]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Runs at a time; default: one per core, or per CPU of the Ray cluster.")
@@ -249,8 +247,9 @@ def report(
     Example: hotlap sweep report learning-rate
     """
     from hotlap.errors import ConfigError
+    from hotlap.reports.html import PAGE_NAME
     from hotlap.sweeps.sweep_folder import open_folder
-    from hotlap.sweeps.sweep_page import PAGE_NAME, write_report
+    from hotlap.sweeps.sweep_page import write_report
 
     if out is None and len(names) > 1:
         raise ConfigError("--out: a report on several sweeps needs a folder. Name one.")

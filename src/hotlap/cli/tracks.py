@@ -9,15 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from hotlap.atomic_files import writable
-from hotlap.cli.output import print_json, seconds
+from hotlap.cli.output import Json, print_json, seconds
 from hotlap.errors import OptimalError
 from hotlap.reports.formatting import MISSING
 
 MIN_WRAP_COLUMNS = 20
 
 tracks_app = typer.Typer(help="List, show, import and generate tracks.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
 
 
 @tracks_app.command("list")

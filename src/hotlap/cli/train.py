@@ -12,6 +12,7 @@ import typer
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.driver_lookup import DRIVER_NAME
+from hotlap.cli.output import Json, Quiet
 from hotlap.cli.process_group import joined_processes
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
 from hotlap.cli.run_summary import print_results, print_summary
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from hotlap.training.trainer import Trainer
 
 
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only errors and the output of --json.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print progress and metrics as log messages too.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on the last line.")]
 BridgeUrl = Annotated[str | None, typer.Option(help="Train on the cars of a bridge server, e.g. ws://127.0.0.1:9876.")]
 
 

@@ -1,15 +1,15 @@
-"""The `Driver` protocol, and drivers by name."""
+"""The `Driver` protocol, and drivers made of a name or of a model."""
 
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
-from hotlap.errors import DriverError, InputFileError
+from hotlap.errors import DriverError
+from hotlap.models.model_file import ModelFile
+from hotlap.models.shipped_models import SHIPPED_NAMES
 
 BUILT_IN = ("casual", "optimal")  # they need no model
 
@@ -32,11 +32,15 @@ def observation_of(driver: Driver) -> ObservationName:
     return wanted
 
 
-def make_driver(name: str, track_id: str = DEFAULT_TRACK) -> Driver:
-    """The built-in driver of this name, or the learned driver of a run or a model file.
+def make_driver(name: str, model: ModelFile | None = None) -> Driver:
+    """The driver of a model, which a shipped driver's name is given to; without a model the built-in one of the name.
 
-    The track chooses among the champions; no other driver depends on it.
+    `hotlap.runs.find_driver` finds the model that a name means.
     """
+    if model is not None:
+        from hotlap.drivers.packed import PackedDriver
+
+        return PackedDriver.from_model(model, name if name in SHIPPED_NAMES else None)
     if name == "casual":
         from hotlap.drivers.casual import CasualDriver
 
@@ -47,30 +51,4 @@ def make_driver(name: str, track_id: str = DEFAULT_TRACK) -> Driver:
         except ImportError:
             raise DriverError("the optimal driver needs CasADi. Install it: pip install 'hotlap[optimal]'.") from None
         return OptimalDriver()
-    from hotlap.models.model_file import read_model
-    from hotlap.models.shipped_models import SHIPPED_NAMES
-
-    path = find_driver_file(name, track_id)
-    # Errors of the file are raised before PyTorch is imported, which takes seconds.
-    model = read_model(path)
-    if name in SHIPPED_NAMES:
-        from hotlap.drivers.packed import PackedDriver
-        from hotlap.models.actor import pack_model
-
-        return PackedDriver(pack_model(model), model.card.action_repeat, name)
-    from hotlap.drivers.learned import LearnedDriver
-
-    return LearnedDriver.from_file(model)
-
-
-def find_driver_file(name: str, track_id: str = DEFAULT_TRACK) -> Path:
-    """The model file that a driver's name means: a shipped one's for the track, a run's, or the file of this name."""
-    from hotlap.models.model_file import find_model
-    from hotlap.models.shipped_models import SHIPPED_NAMES, find_shipped
-
-    if name in SHIPPED_NAMES:
-        return find_shipped(name, track_id)
-    try:
-        return find_model(name)
-    except InputFileError as error:
-        raise DriverError(f"driver {error} Or {', '.join((*BUILT_IN, *SHIPPED_NAMES))}.") from None
+    raise DriverError(f"driver {name!r:.80} is not built in. Give its model, or use {' or '.join(BUILT_IN)}.")

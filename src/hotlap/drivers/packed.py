@@ -1,16 +1,21 @@
-"""`PackedDriver`: drives a fleet with a policy that is packed for compiled code. Needs no learning library."""
+"""`PackedDriver`: drives a fleet with a trained model, packed for compiled code. Needs no learning library."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.spaces import ObservationName
-from hotlap.sim.policy_forward import NUM_ACTIONS, PackedPolicy, decide_cars, make_memory, pack_policy
-from hotlap.sim.world import NUM_OBSERVATIONS
+from hotlap.models.actor import pack_model
+from hotlap.models.model_file import ModelFile
+from hotlap.sim.policy_forward import PackedPolicy, decide_cars, make_memory, pack_policy
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS
 
 
 class PackedDriver:
-    """Drives with the simulator's own kernels: the same lap, to the bit, on every machine, alone or among others."""
+    """Drives with the action repeat and observation stack that the model was trained with.
+
+    The simulator's own kernels decide: the same lap, to the bit, on every machine, alone or among others.
+    """
 
     def __init__(self, packed: PackedPolicy, action_repeat: int, name: str) -> None:
         self.name = name
@@ -18,6 +23,11 @@ class PackedDriver:
         self.action_repeat = action_repeat
         uses_road = packed.shape["num_observations"][0] > NUM_OBSERVATIONS
         self.observation: ObservationName = "road" if uses_road else "rays"
+
+    @classmethod
+    def from_model(cls, model: ModelFile, name: str | None = None) -> "PackedDriver":
+        """The driver of a racer's model, named after its file unless it has another name."""
+        return cls(pack_model(model), model.card.action_repeat, model.path.stem if name is None else name)
 
     def begin(self, fleet: Fleet, seed: int) -> None:
         """Clear the memory; a policy is deterministic, so the seed is not used."""

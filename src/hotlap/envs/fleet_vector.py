@@ -12,9 +12,10 @@ from hotlap.envs.infos import RESET_COLUMNS, SHARED_KEYS, VectorInfo, masked_inf
 from hotlap.envs.racer import start_option
 from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import NUM_ACTIONS, ObservationName, action_space, as_actions, observation_space
+from hotlap.envs.spaces import ObservationName, action_space, as_actions, observation_space
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import TICKS_PER_SECOND
+from hotlap.sim.world import NUM_ACTIONS
 
 Arrays = NDArray[Any]
 

@@ -4,7 +4,6 @@ An id is looked up in Gymnasium's registry and never imported: `gymnasium.make("
 name is in a file. A module that registers environments is imported only if the user names it (`import_allowed`).
 """
 
-import difflib
 import importlib
 import inspect
 import re
@@ -16,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.envs import registration
 from gymnasium.envs.registration import EnvSpec
 
-from hotlap.errors import ConfigError, HotlapError, TrainingError, one_line
+from hotlap.errors import ConfigError, HotlapError, TrainingError, closest, did_you_mean, one_line
 
 _SIMPLE_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -182,13 +181,9 @@ def _registry_error(env_id: str, error: gym.error.Error) -> ConfigError:
     if not isinstance(error, gym.error.UnregisteredEnv):
         return ConfigError(f"environment {env_id!r:.80}: {one_line(error)}.")
     known = {name.lower(): name for name in gym.registry}
-    close = sorted((name for name in known if env_id.lower() in name), key=len)
-    close = close or difflib.get_close_matches(env_id.lower(), known, n=1)
-    hint = (
-        f"Did you mean {known[close[0]]!r}?"
-        if close
-        else "If another package registers it, add --allow-import PACKAGE."
-    )
+    longer = (name for name in known if env_id.lower() in name)
+    close = min(longer, key=len, default=None) or closest(env_id.lower(), known)
+    hint = did_you_mean(close and known[close], "If another package registers it, add --allow-import PACKAGE.")
     return ConfigError(f"environment {env_id!r:.80} is not known to Gymnasium. {hint}")
 
 

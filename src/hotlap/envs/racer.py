@@ -11,7 +11,6 @@ from hotlap.envs.infos import Info, reset_info, step_info
 from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
-    NUM_ACTIONS,
     ObservationName,
     action_space,
     as_actions,
@@ -20,6 +19,7 @@ from hotlap.envs.spaces import (
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
+from hotlap.sim.world import NUM_ACTIONS
 
 Observation = NDArray[np.float32]
 

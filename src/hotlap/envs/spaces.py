@@ -11,8 +11,6 @@ from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.road_view import NUM_ROAD_VIEW, VIEW_BRAKE, VIEW_THROTTLE
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
-NUM_ACTIONS = 3  # steer, throttle, brake
-
 ObservationName = Literal["rays", "road"]
 DEFAULT_OBSERVATION: ObservationName = "rays"
 # Identify the meaning and order of the observations: a model trained on any other layout is refused.

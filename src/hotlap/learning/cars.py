@@ -10,9 +10,8 @@ from torch import Tensor
 
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.fleet_vector import AnyFleet
-from hotlap.envs.spaces import NUM_ACTIONS
 from hotlap.errors import StateError
-from hotlap.sim.world import OBS_PROGRESS
+from hotlap.sim.world import NUM_ACTIONS, OBS_PROGRESS
 
 WORLD = "world."  # prefix of the fleet's columns in a saved state
 _EPISODE_COLUMNS = ("stack", "returns", "lengths")

@@ -17,13 +17,16 @@ class ActorNames:
     hidden: str = "mlp_extractor.policy_net"  # prefix of the hidden layers
     output: str = "action_net"  # prefix of the last layer
     default_activation: str = "tanh"
+    default_widths: tuple[int, ...] = (64, 64)  # of the hidden layers, the critic's too
     is_squashed: bool = False  # actions pass through tanh and are scaled to their bounds, instead of being clipped
 
 
 ACTORS: Mapping[str, ActorNames] = {
     "ppo": ActorNames(),
     "a2c": ActorNames(),
-    "sac": ActorNames("actor.latent_pi", "actor.mu", default_activation="relu", is_squashed=True),
+    "sac": ActorNames(
+        "actor.latent_pi", "actor.mu", default_activation="relu", default_widths=(256, 256), is_squashed=True
+    ),
 }
 
 

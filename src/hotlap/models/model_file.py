@@ -1,10 +1,10 @@
-"""Model files: the card that describes a model, reading and writing, and which file a run's name means.
+"""Model files: the card that describes a model, reading and writing.
 
 This module imports no learning library, so that a model's card can be read quickly.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,13 +15,12 @@ from gymnasium import Space
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.config import Range, build, check_ranges, setting, snake_case
 from hotlap.envs.fleet import check_repeat
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, ObservationName
-from hotlap.errors import ConfigError, InputFileError, ModelError
+from hotlap.errors import ConfigError, ModelError
 from hotlap.models.archive import Archive, read_archive, write_archive
 from hotlap.models.number_checks import (
     refuse_bad_statistics,
@@ -29,10 +28,9 @@ from hotlap.models.number_checks import (
     refuse_other_types,
     refuse_overflow,
 )
-from hotlap.models.space_data import space_from_data
+from hotlap.models.space_data import describe_space, same_to_policy, space_data, space_from_data
 from hotlap.sim.version import PHYSICS_VERSION
 
-EXPERIMENTS = Path("results") / "experiments"  # the default place of runs
 AlgorithmName = Literal["ppo", "sac", "a2c"]
 PolicyKind = Literal["auto", "MlpPolicy", "CnnPolicy", "MultiInputPolicy"]
 POLICY_GROUP, NORMALIZER_GROUP = "policy", "normalizer"
@@ -40,7 +38,6 @@ MAX_LAYERS = 32  # hidden ones, of the policy and of the value function
 MAX_WIDTH = 65_536
 MAX_WEIGHTS = 1 << 27  # between hidden layers: half a gigabyte in float32, before gradients and optimizer
 NUM_PEDAL_AXES = 2  # of the action head `pedal_axis`: steering, and throttle against brake
-CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 _ENVIRONMENT = re.compile(r"[\w:./-]{1,200}", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
 
@@ -232,6 +229,31 @@ def refuse_foreign(card: ModelCard, path: Path) -> None:
         )
 
 
+def refuse_other_spaces(
+    model: ModelFile,
+    observations: Space[Any],
+    actions: Space[Any],
+    remedy: str,
+    *,
+    seen_as: Callable[[Space[Any]], Space[Any]] = lambda space: space,
+) -> None:
+    """Refuse an environment whose actions differ from the model's, or whose observations differ in more than bounds.
+
+    `seen_as` gives the observations that the network sees; those of the racer are seen as they are.
+    """
+    saved_observations, saved_actions = model.card.spaces
+    is_seen_alike = same_to_policy(seen_as(observations), seen_as(saved_observations))
+    for what, saved, given, is_same in (
+        ("observations", saved_observations, observations, is_seen_alike),
+        ("actions", saved_actions, actions, space_data(actions) == space_data(saved_actions)),
+    ):
+        if not is_same:
+            raise ModelError(
+                f"{model.path}: its {what} are {describe_space(saved)}; this environment's are "
+                f"{describe_space(given)}. {remedy}"
+            )
+
+
 def refuse_bad_numbers(model: ModelFile) -> None:
     """Refuse weights or statistics with which the policy would give no action."""
     card = model.card
@@ -247,31 +269,3 @@ def refuse_bad_numbers(model: ModelFile) -> None:
         clip_obs=card.clip_obs,
         statistics=model.normalizer,
     )
-
-
-def find_model(run: str) -> Path:
-    """The file that a path or a run's name means: the file itself, or the run's best, final or newest model."""
-    if is_device_name(Path(run).name):
-        raise InputFileError(f"{Path(run).name!r:.80} {DEVICE_FAULT}. Name a run or a model file.")
-    found = [path for path in (Path(run), EXPERIMENTS / run) if run and is_there(path)]
-    if not found:
-        raise InputFileError(f"{run!r:.80} is not known. Name a run (`hotlap train` makes them) or a model file.")
-    folder = found[0]
-    if not folder.is_dir():
-        return folder
-    for pattern in ("*_best.zip", "*_model.zip"):
-        models = sorted(folder.glob(pattern))
-        if models:
-            return models[0]
-    checkpoints = {int(match[1]): path for path in folder.iterdir() if (match := CHECKPOINT_NAME.fullmatch(path.name))}
-    if not checkpoints:
-        raise InputFileError(f"{folder}: holds no model and no checkpoint yet. Train it first, or name another.")
-    return checkpoints[max(checkpoints)]
-
-
-def is_there(path: Path) -> bool:
-    """Whether the path exists; a name too long for the file system does not."""
-    try:
-        return path.exists()
-    except OSError:
-        return False

@@ -21,7 +21,8 @@ from hotlap.models.actor_layers import ACTORS, VARIANCE_FLOOR, actor_layers
 from hotlap.models.model_file import Arrays, ModelCard, ModelFile
 from hotlap.models.onnx_graph import BATCH, GraphBuilder, value_info
 from hotlap.models.onnx_racer import add_policy
-from hotlap.models.policy import LearnedPolicy, activation_name, describe_space
+from hotlap.models.policy import LearnedPolicy, activation_name
+from hotlap.models.space_data import describe_space
 
 INPUT, OUTPUT = "observation", "action"
 
@@ -45,11 +46,11 @@ def export_onnx(model: ModelFile, path: Path) -> None:
 def policy_graph(model: ModelFile) -> ModelProto:
     """The policy of a model as an ONNX model."""
     observations, actions = _check_spaces(model)
-    LearnedPolicy.from_file(model)  # refuses weights that do not fit the card
     graph = GraphBuilder()
     if model.card.is_racer:
         add_policy(graph, INPUT, pack_model(model), OUTPUT)
     else:
+        LearnedPolicy.from_file(model)  # refuses weights that do not fit the card
         _add_perceptron(graph, model, observations, actions)
     kind = TensorProto.FLOAT if isinstance(actions, spaces.Box) else TensorProto.INT64
     return graph.build(

@@ -32,8 +32,8 @@ from hotlap.sim.maths import (  # the coefficients of the kernels themselves
     _U3,
     TWO_PI,
 )
-from hotlap.sim.policy_forward import NUM_ACTIONS, RELU, TANH, PackedPolicy
-from hotlap.sim.world import OBS_PROGRESS
+from hotlap.sim.policy_forward import RELU, TANH, PackedPolicy
+from hotlap.sim.world import NUM_ACTIONS, OBS_PROGRESS
 
 F = np.float32
 ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)

@@ -14,16 +14,13 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 from stable_baselines3.common.vec_env import VecTransposeImage
 from torch import nn
 
-from hotlap.envs.spaces import action_space, num_observations
 from hotlap.errors import ConfigError, ModelError, one_line
-from hotlap.models.actor_layers import ACTORS, VARIANCE_FLOOR, actor_layers
+from hotlap.models.actor_layers import VARIANCE_FLOOR
 from hotlap.models.algorithms import ALGORITHMS
-from hotlap.models.model_file import ModelCard, ModelFile, PolicyKind, PolicySettings
-from hotlap.models.space_data import same_to_policy, space_data
-from hotlap.sim.policy_forward import PackedPolicy, pack_policy
+from hotlap.models.model_file import Arrays, ModelCard, ModelFile, PolicyKind, PolicySettings, refuse_other_spaces
+from hotlap.models.space_data import describe_space
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
-MAX_SPACE_TEXT = 120  # characters of a space in an error text
 MIN_PICTURE_SIDE = 36  # pixels: NatureCNN's convolutions need at least this
 MIN_CNN_FEATURES = 256  # of a picture: 256 in a Dict, 512 alone
 MIN_DEFAULT_WIDTH = 64  # of the hidden layers where net_arch is not given
@@ -93,11 +90,11 @@ class LearnedPolicy:
     ) -> None:
         self._network = network
         self._clip_obs = clip_obs
+        self.normalizer: Arrays = dict(normalizer or {})
         if clip_obs is not None:
-            statistics = normalizer or {}
             # The same expression as VecNormalize's, so that observations are normalized bit for bit as in training.
-            self._mean = statistics["obs_mean"]
-            self._scale = np.sqrt(statistics["obs_var"] + VARIANCE_FLOOR)
+            self._mean = self.normalizer["obs_mean"]
+            self._scale = np.sqrt(self.normalizer["obs_var"] + VARIANCE_FLOOR)
 
     @classmethod
     def from_file(
@@ -110,7 +107,8 @@ class LearnedPolicy:
         saved_observations, saved_actions = model.card.spaces
         observations = saved_observations if observations is None else observations
         actions = saved_actions if actions is None else actions
-        refuse_other_spaces(model, observations, actions, "Use a model of this environment.")
+        remedy = "Use a model of this environment."
+        refuse_other_spaces(model, observations, actions, remedy, seen_as=network_observations)
         if model.card.clip_obs is not None and any(
             model.normalizer[name].shape != observations.shape for name in ("obs_mean", "obs_var")
         ):
@@ -118,6 +116,11 @@ class LearnedPolicy:
         network = _build_network(model, observations, actions)
         network.set_training_mode(False)
         return cls(network, model.card.clip_obs, model.normalizer)
+
+    @property
+    def weights(self) -> Arrays:
+        """The network's weights, as a model file holds them; they share the network's memory where they can."""
+        return {name: tensor.cpu().numpy() for name, tensor in self._network.state_dict().items()}
 
     def act(self, obs: Any) -> NDArray[Any]:
         """Actions for raw observations, one row each."""
@@ -131,46 +134,6 @@ class LearnedPolicy:
                 "too large: use an earlier model."
             ) from None
         return actions
-
-    def pack(self, card: ModelCard) -> PackedPolicy:
-        """The policy of a racer for compiled code, within 1e-5 of `act` and with the same bits on every machine."""
-        weights = {name: tensor.cpu().numpy() for name, tensor in self._network.state_dict().items()}
-        actions = action_space()
-        normalizer = {} if self._clip_obs is None else {"mean": self._mean, "scale": self._scale}
-        return pack_policy(
-            list(actor_layers(weights, card.algorithm)),
-            activation=activation_name(card),
-            bounds=(actions.low.astype(np.float32), actions.high.astype(np.float32)),
-            clip=np.inf if self._clip_obs is None else self._clip_obs,
-            num_observations=num_observations(card.observation),
-            num_stack=card.stack,
-            num_fourier=card.lap_fourier,
-            is_squashed=ACTORS[card.algorithm].is_squashed,
-            **normalizer,
-        )
-
-
-def refuse_other_spaces(
-    model: ModelFile, observations: spaces.Space[Any], actions: spaces.Space[Any], remedy: str
-) -> None:
-    """Refuse an environment whose actions differ from the model's, or whose observations differ in more than bounds."""
-    saved_observations, saved_actions = model.card.spaces
-    seen, saved_seen = network_observations(observations), network_observations(saved_observations)
-    for what, saved, given, is_same in (
-        ("observations", saved_observations, observations, same_to_policy(seen, saved_seen)),
-        ("actions", saved_actions, actions, space_data(actions) == space_data(saved_actions)),
-    ):
-        if not is_same:
-            raise ModelError(
-                f"{model.path}: its {what} are {describe_space(saved)}; this environment's are "
-                f"{describe_space(given)}. {remedy}"
-            )
-
-
-def describe_space(space: object) -> str:
-    """A space as an error shows it: its beginning and its end, where the shape is."""
-    text = " ".join(str(space).split())
-    return text if len(text) <= MAX_SPACE_TEXT else f"{text[: MAX_SPACE_TEXT // 2]} … {text[-MAX_SPACE_TEXT // 2 :]}"
 
 
 def _build_network(model: ModelFile, observations: spaces.Space[Any], actions: spaces.Space[Any]) -> BasePolicy:

@@ -37,13 +37,13 @@ from hotlap.models.model_file import (
     PolicySettings,
     refuse_bad_numbers,
     refuse_foreign,
+    refuse_other_spaces,
 )
 from hotlap.models.policy import (
     ACTIVATIONS,
     LearnedPolicy,
     policy_arguments,
     policy_kind,
-    refuse_other_spaces,
 )
 from hotlap.models.sb3_racer import (
     ARGUMENTS,

@@ -9,10 +9,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hotlap.errors import ConfigError, one_line
+from hotlap.models.tensor_shards import MAX_DIMENSIONS
 
 MAX_ELEMENTS = 1 << 21  # of a space and all its parts: more than observations have, and little enough to allocate
 
-MAX_DIMENSIONS = 32  # of a Box: what every supported NumPy can hold
+MAX_SPACE_TEXT = 120  # characters of a space in an error text
 
 
 def space_data(space: spaces.Space[Any]) -> dict[str, Any]:
@@ -50,6 +51,12 @@ def same_to_policy(one: spaces.Space[Any], other: spaces.Space[Any]) -> bool:
     EnvPool declares other bounds than Gymnasium for the same environment.
     """
     return _without_bounds(space_data(one)) == _without_bounds(space_data(other))
+
+
+def describe_space(space: object) -> str:
+    """A space as an error shows it: its beginning and its end, where the shape is."""
+    text = " ".join(str(space).split())
+    return text if len(text) <= MAX_SPACE_TEXT else f"{text[: MAX_SPACE_TEXT // 2]} … {text[-MAX_SPACE_TEXT // 2 :]}"
 
 
 def _without_bounds(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from html import escape
 
 from hotlap.reports.tables import Table
 
+PAGE_NAME = "report.html"
 # Shared by the pictures and the page. Only the red also occurs on the colour scale of speeds, where it means slow.
 PAGE_COLOURS = {"driver": "#ffc640", "optimum": "#b08cff", "loss": "#ff4b4b", "gain": "#3fbf72"}
 

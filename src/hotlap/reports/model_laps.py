@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from hotlap.drivers.driver import make_driver
 from hotlap.errors import HotlapError
 from hotlap.evaluation.baseline import measure_casual_lap
 from hotlap.evaluation.evaluate import OnProgress
@@ -12,6 +11,7 @@ from hotlap.evaluation.lap_comparison import Comparison, best_flying_lap, compar
 from hotlap.evaluation.telemetry import Telemetry, record_laps
 from hotlap.optimal.reference import Reference, find_reference
 from hotlap.reports.run_record import RunRecord
+from hotlap.runs.find_driver import find_driver
 from hotlap.tracks.registry import Track
 
 NUM_LAPS = 3  # one standing and two flying laps, of which the faster clean one is shown
@@ -58,7 +58,7 @@ def drive_model(
     A report has other content than laps, so a failure is returned as `problem` instead of raised.
     """
     try:
-        driver = make_driver(str(record.folder))
+        driver = find_driver(str(record.folder))
     except HotlapError as error:
         return ModelLaps(record, problem=f"no lap to show. {error}")
     trace = record_laps(driver, track.track_id, num_laps=NUM_LAPS, seed=seed, progress=progress)

@@ -1,18 +1,16 @@
 """Reads a run's folder into a `RunRecord`."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from hotlap.config import flatten_tables
 from hotlap.envs.gym_registry import reward_threshold
 from hotlap.errors import ConfigError
-from hotlap.models.model_file import EXPERIMENTS, is_there
 from hotlap.reports.curves import Curve, make_curve, read_events
 from hotlap.reports.run_record import EvaluationFigures, RunRecord
 from hotlap.runs.metrics_document import MetricPoint, TrainingMetrics
 from hotlap.runs.metrics_journal import read_journal
 from hotlap.runs.run_config import in_process
-from hotlap.runs.run_folder import CONFIG_NAME, RunFolder, open_run
+from hotlap.runs.run_folder import CONFIG_NAME, EXPERIMENTS, RunFolder, is_there, open_run
 from hotlap.training.results import ExperimentResults
 
 
@@ -37,7 +35,7 @@ def read_run(run: str) -> RunRecord:
         environment=local.env,
         track=local.racer.track if local.is_racer else None,
         seed=config.seed,
-        settings=_flatten(config.as_plain()),
+        settings=flatten_tables(config.as_plain()),
         requested_steps=config.steps,
         step=results.metadata.total_timesteps if results else max(steps, default=0),
         is_finished=results is not None,
@@ -86,11 +84,3 @@ def _final_figures(results: ExperimentResults) -> EvaluationFigures:
         median_lap_s=laps.get("median_lap_time_sec"),
         gap=laps.get("gap_to_optimal"),
     )
-
-
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one: `{"ppo": {"gamma": 0.99}}` becomes `{"ppo.gamma": 0.99}`."""
-    flat: dict[str, Any] = {}
-    for key, value in settings.items():
-        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return flat

@@ -17,7 +17,7 @@ from hotlap.reports.formatting import (
 from hotlap.reports.run_record import RunRecord
 from hotlap.reports.statistics import CONFIDENCE, Summary, summarise
 
-_BOOTSTRAP_SEED = 0  # fixed, so that the same runs give the same table
+BOOTSTRAP_SEED = 0  # fixed, so that the same runs give the same table
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def run_table(records: Sequence[RunRecord]) -> Table:
     rows = [[_name(record), *(_cell(column, column.pick(record)) for column in columns)] for record in records]
     if len(records) < 2:
         return Table(["seed", *(column.head for column in columns)], rows)
-    rng = np.random.default_rng(_BOOTSTRAP_SEED)
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
     summaries = [_summary(column, records, rng) for column in columns]
     pairs = list(zip(columns, summaries, strict=True))
     summary_rows = [

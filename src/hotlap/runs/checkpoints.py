@@ -1,10 +1,12 @@
 """The checkpoints in a run's folder: how often they are written, how many are kept, their names."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap.config import NOT_NEGATIVE, check_ranges, setting
-from hotlap.models.model_file import CHECKPOINT_NAME
+
+CHECKPOINT_NAME = re.compile(r"checkpoint_(0|[1-9]\d{0,14})\.zip", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name, refuse_not_plain, write_atomically
 from hotlap.errors import HotlapError, InputFileError, OutputFileError, TrainingError
-from hotlap.models.model_file import CHECKPOINT_NAME, EXPERIMENTS, is_there
-from hotlap.runs.checkpoints import checkpoint_path, checkpoint_steps
+from hotlap.runs.checkpoints import CHECKPOINT_NAME, checkpoint_path, checkpoint_steps
 from hotlap.runs.run_config import ALGORITHM_NAMES, RunConfig, load_config
 from hotlap.runs.run_lock import RunLock
 
+EXPERIMENTS = Path("results") / "experiments"  # the default place of runs
 CONFIG_NAME = "config.toml"
 TENSORBOARD_NAME = "tensorboard"
 REPORT_NAME = "report"
@@ -185,6 +185,14 @@ def folder_of(name: str) -> Path:
     if is_device_name(path.name):
         raise TrainingError(f"run name {path.name!r:.80} {DEVICE_FAULT}. Choose another.")
     return path
+
+
+def is_there(path: Path) -> bool:
+    """Whether the path exists; a name too long for the file system does not."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _files_of(path: Path) -> list[Path]:

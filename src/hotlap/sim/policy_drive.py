@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point, rare_kernel
 from hotlap.sim.engine import ALL_FINE, Setting
-from hotlap.sim.policy_forward import NUM_ACTIONS, PackedPolicy, PolicyMemory, decide, make_memory, pack_policy
+from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory, decide, make_memory, pack_policy
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.step import Batch, drive_car, is_finite, make_batch
 from hotlap.sim.vehicle import CAR_DTYPE
-from hotlap.sim.world import NUM_OBSERVATIONS, observe
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS, observe
 
 F = np.float32
 ZERO, HALF = F(0.0), F(0.5)

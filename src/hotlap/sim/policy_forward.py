@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from hotlap.errors import ModelError
 from hotlap.sim.compilation import entry_point, kernel
 from hotlap.sim.maths import TWO_PI, exp_minus_one, hyperbolic_tangent, limit, sin_cos
-from hotlap.sim.world import NUM_OBSERVATIONS, OBS_PROGRESS
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS, OBS_PROGRESS
 
 F = np.float32
 ZERO, HALF, ONE = F(0.0), F(0.5), F(1.0)
 
 ACTIVATION_CODES = {"tanh": 0, "relu": 1, "elu": 2}
 TANH, RELU = ACTIVATION_CODES["tanh"], ACTIVATION_CODES["relu"]
-NUM_ACTIONS = 3  # steer, throttle, brake
 
 POLICY_DTYPE = np.dtype(
     [

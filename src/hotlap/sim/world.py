@@ -19,6 +19,7 @@ U = np.uintp  # unsigned indices: numba skips its check for negative ones
 ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
 
 NUM_OBSERVATIONS = 14
+NUM_ACTIONS = 3  # steer, throttle, brake
 OBS_SPEED, OBS_YAW_RATE, OBS_STEER, OBS_PROGRESS, OBS_OFFSET = range(NUM_RAYS, NUM_OBSERVATIONS)
 YAW_RATE_SCALE_RADPS = F(5.0)
 

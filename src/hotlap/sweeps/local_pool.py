@@ -14,14 +14,12 @@ import msgspec
 from hotlap.errors import TrainingError
 from hotlap.python_processes import python_command
 from hotlap.sim.batch_cpu import default_threads
-from hotlap.sweeps.run_messages import RunReport, RunTask
+from hotlap.sweeps.run_messages import Ended, RunReport, RunTask
 from hotlap.sweeps.worker import READY, STOP
 
 MAX_FAILED_STARTS = 3  # in a row
 END_WAIT_S = 10.0
 _log = logging.getLogger(__name__)
-
-Ended = tuple[RunTask, RunReport]
 
 
 class _Worker:

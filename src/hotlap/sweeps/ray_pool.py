@@ -19,15 +19,13 @@ import msgspec
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import ConfigError, HotlapError, TrainingError, one_line
 from hotlap.sweeps.ray_task import execute_remotely
-from hotlap.sweeps.run_messages import RunReport, RunTask
+from hotlap.sweeps.run_messages import Ended, RunReport, RunTask
 from hotlap.sweeps.sweep_folder import SweepFolder
 
 MARKER_NAME = ".cluster-marker"
 CONNECT_TIMEOUT_S = 5.0
 CONNECT_HINT = "Start a cluster with `ray start --head`, or check the address."
 _log = logging.getLogger(__name__)
-
-Ended = tuple[RunTask, RunReport]
 
 
 def import_ray() -> Any:

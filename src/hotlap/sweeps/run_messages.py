@@ -31,3 +31,6 @@ class RunReport(msgspec.Struct, frozen=True):
     step: int = 0
     elapsed_s: float = 0.0
     error: str = ""
+
+
+Ended = tuple[RunTask, RunReport]

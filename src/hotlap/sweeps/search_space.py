@@ -1,7 +1,6 @@
 """The search space of a sweep: ranges and choices for the keys of a run's configuration, checked on construction."""
 
 import dataclasses
-import difflib
 import itertools
 import json
 import math
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from hotlap.errors import ConfigError
+from hotlap.errors import ConfigError, closest, did_you_mean
 from hotlap.runs.run_config import RunConfig
 
 RECIPE_KEY = "recipe"  # beside the keys of a run's configuration, a sweep may search over recipes
@@ -148,10 +147,11 @@ def _hint_of(key: str, where: str) -> Any:
 
 def _refuse(key: str, where: str, known: Mapping[str, Any]) -> None:
     table, _, last = key.rpartition(".")
-    close = difflib.get_close_matches(last, known, n=1)
-    prefix = f"{table}." if table else ""
-    hint = f" Did you mean {prefix + close[0]!r}?" if close else " See docs/recipes.md for every key."
-    raise ConfigError(f"{where}: is not a key of a run's configuration.{hint}")
+    close = closest(last, known)
+    if close and table:
+        close = f"{table}.{close}"
+    hint = did_you_mean(close, "See docs/recipes.md for every key.")
+    raise ConfigError(f"{where}: is not a key of a run's configuration. {hint}")
 
 
 def grid_size(space: tuple[Parameter, ...]) -> int:

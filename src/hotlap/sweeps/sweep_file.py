@@ -1,16 +1,25 @@
 """The sweep file: which runs a sweep makes, checked completely before any of them starts."""
 
 import dataclasses
-import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hotlap.config import Range, build, check_ranges, merge_tables, read_mapping, set_key, setting, snake_case
+from hotlap.config import (
+    Range,
+    build,
+    check_ranges,
+    flatten_tables,
+    merge_tables,
+    read_mapping,
+    set_key,
+    setting,
+    snake_case,
+)
 from hotlap.envs.gym_registry import check_env_args, check_env_id
 from hotlap.envs.registration import REMOTE_RACER_ID
-from hotlap.errors import ConfigError, HotlapError
+from hotlap.errors import ConfigError, HotlapError, closest, did_you_mean
 from hotlap.hyperparameters import MAX_STEPS
 from hotlap.runs.recipe import resolve_config
 from hotlap.runs.run_config import RunConfig
@@ -108,7 +117,7 @@ def load_sweep(path: Path, resolved: Sequence[RunConfig] | None = None) -> Sweep
     space = read_space(keys.space, where)
     names = _recipe_names(keys, space, where)
     if resolved is None:
-        resolved = _resolve_recipes(names, {**dict(_flatten(overrides)), "steps": keys.steps}, where)
+        resolved = _resolve_recipes(names, {**flatten_tables(overrides), "steps": keys.steps}, where)
     elif len(resolved) != len(names):
         raise ConfigError(
             f"{where}: names {len(names)} recipes, but {len(resolved)} are beside it. Restore the folder."
@@ -130,8 +139,8 @@ def _split(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[st
         if key == "seed":
             raise ConfigError(f"{where}: unknown key 'seed'. Write seeds = [1, 2, 3].")
         if key not in own_keys and key not in _RUN_KEYS:
-            close = difflib.get_close_matches(key, [*own_keys, *_RUN_KEYS], n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(own_keys)}, and a run's."
+            close = closest(key, [*own_keys, *_RUN_KEYS])
+            hint = did_you_mean(close, f"Known keys: {', '.join(own_keys)}, and a run's.")
             raise ConfigError(f"{where}: unknown key {key!r:.80}. {hint}")
     own = {key: value for key, value in data.items() if key in own_keys}
     return own, {key: value for key, value in data.items() if key not in own_keys}
@@ -157,14 +166,6 @@ def _resolve_recipes(names: Sequence[str | None], asked: Mapping[str, Any], wher
         return [resolve_config(name, {"torch_threads": 1, **asked}) for name in names]
     except HotlapError as error:
         raise ConfigError(f"{where}: {error}") from None
-
-
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _assemble(keys: _SweepKeys, space: tuple[Parameter, ...], bases: Mapping[str, RunConfig]) -> Sweep:

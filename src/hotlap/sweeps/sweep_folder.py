@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name, write_atomically
 from hotlap.errors import ConfigError, InputFileError, OutputFileError, TrainingError
-from hotlap.models.model_file import is_there
 from hotlap.runs.run_config import load_config
+from hotlap.runs.run_folder import is_there
 from hotlap.runs.run_lock import RunLock
 from hotlap.sweeps.sweep_file import Sweep, load_sweep
 

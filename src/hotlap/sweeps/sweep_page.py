@@ -10,22 +10,28 @@ import numpy as np
 
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import HotlapError
-from hotlap.reports.html import Picture, render_document, render_headline, render_note, render_pictures, render_table
+from hotlap.reports.html import (
+    PAGE_NAME,
+    Picture,
+    render_document,
+    render_headline,
+    render_note,
+    render_pictures,
+    render_table,
+)
 from hotlap.reports.model_laps import Baselines
 from hotlap.reports.plots.learning_curves import draw_lap_times, draw_learning_curve
 from hotlap.reports.run_loader import read_run
 from hotlap.reports.run_record import RunGroup, RunRecord
 from hotlap.reports.statistics import Summary, summarise
-from hotlap.reports.tables import Table, run_table
+from hotlap.reports.tables import BOOTSTRAP_SEED, Table, run_table
 from hotlap.sweeps.scheduler import show_values
 from hotlap.sweeps.status import SweepStatus
 from hotlap.sweeps.status_table import show_number, show_setting, trial_table
 from hotlap.sweeps.study import TrialRecord
 
-PAGE_NAME = "report.html"
 MAX_GROUPS = 6  # trials whose curves are drawn: as many as there are colours
 MAX_TRIALS = 500  # rows of the table
-_BOOTSTRAP_SEED = 0
 _ABOUT_CURVES = "The best trials by their median over seeds. Figures over seeds: the interquartile mean leaves out the "
 _ABOUT_CURVES += "best and the worst quarter; its bootstrap interval needs at least three seeds."
 
@@ -137,7 +143,7 @@ def _best_summary(status: SweepStatus) -> tuple[TrialRecord | None, Summary]:
     best = status.best[0] if status.best else None
     values = [best.seed_values[seed][0] for seed in status.sweep.seeds] if best else []
     is_higher_better = status.sweep.objectives[0].direction == "maximize"
-    rng = np.random.default_rng(_BOOTSTRAP_SEED)
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
     return best, summarise(values, is_higher_better=is_higher_better, rng=rng)
 
 

@@ -4,7 +4,6 @@ The user's tracks are in `tracks/` under HOTLAP_HOME, by default `~/.hotlap`. Id
 an id that is not listed is refused.
 """
 
-import difflib
 import fnmatch
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.byte_limited_cache import ByteLimitedCache
-from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
+from hotlap.errors import OutputFileError, TrackError, UnknownTrackError, closest, did_you_mean
 from hotlap.sim.compilation import home_folder
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
@@ -141,8 +140,7 @@ def find_entries(track_ids: Sequence[str]) -> list[TrackEntry]:
         known = {**known, **_users()}  # the user's folder is listed once, however many ids there are
     for track_id in track_ids:
         if not isinstance(track_id, str) or track_id not in known:
-            close = difflib.get_close_matches(str(track_id)[:80], known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else "`hotlap tracks list` shows all."
+            hint = did_you_mean(closest(str(track_id)[:80], known), "`hotlap tracks list` shows all.")
             raise UnknownTrackError(f"track {track_id!r:.80} is not known. {hint}")
     return [known[track_id] for track_id in track_ids]
 

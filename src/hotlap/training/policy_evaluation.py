@@ -16,7 +16,6 @@ from hotlap.envs.gym_registry import check_env_args, check_env_id, make_env
 from hotlap.errors import ConfigError, ModelError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.evaluation.returns import Returns, evaluate_returns
-from hotlap.models.actor import pack_model
 from hotlap.models.model_file import ModelCard, ModelFile, PolicyArrays, read_model
 from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
@@ -73,16 +72,14 @@ class PolicyEvaluator:
 
     def evaluate_laps(self, policy: PolicyArrays, episodes: int) -> Evaluation:
         """Laps on the run's own tracks from random starts."""
-        driver = PackedDriver(pack_model(self._model(policy)), self._card.action_repeat, self._config.experiment_id)
-        return self._race(driver, episodes, SELECTION_SEED)
+        return self._race(PackedDriver.from_model(self._model(policy)), episodes, SELECTION_SEED)
 
     def _model(self, policy: PolicyArrays) -> ModelFile:
         return ModelFile(Path(self._config.experiment_id), self._card, policy.weights, policy.normalizer)
 
     def evaluate_file(self, path: Path, episodes: int) -> Evaluation:
         """Laps of a model file, from starts not used for selection."""
-        model = read_model(path)
-        return self._race(PackedDriver(pack_model(model), model.card.action_repeat, path.stem), episodes, FINAL_SEED)
+        return self._race(PackedDriver.from_model(read_model(path)), episodes, FINAL_SEED)
 
     def _race(self, driver: PackedDriver, episodes: int, seed: int) -> Evaluation:
         racer = self._config.racer

@@ -3,12 +3,13 @@
 from dataclasses import asdict
 from typing import Any
 
-from hotlap.drivers.driver import BUILT_IN, find_driver_file
+from hotlap.drivers.driver import BUILT_IN
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError, StateError, one_line
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, PolicyArrays, read_model
+from hotlap.runs.find_driver import find_driver_file
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.training.learners import Learner
 

@@ -13,7 +13,7 @@ from hotlap.errors import ReplayError
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import SPLITS, find_entries, list_tracks, load_track
 from hotlap.web.answers import ApiError, answer_json, endpoint, query_text, read_json
-from hotlap.web.drivers import find_driver_model, kind_of, list_drivers, read_policy
+from hotlap.web.drivers import find_model_path, kind_of, list_drivers, read_policy
 from hotlap.web.page_data import drivers_list, recorded_drive
 from hotlap.web.replay_format import Replay
 from hotlap.web.replays import simulate, verify, verify_drive
@@ -99,7 +99,7 @@ async def get_policy(request: Request) -> Response:
     def read(driver_id: str, track_id: str | None) -> bytes:
         if track_id is not None:
             find_entries([track_id])
-        return read_policy(find_driver_model(driver_id, track_id))
+        return read_policy(find_model_path(driver_id, track_id))
 
     driver_id, track_id = request.path_params["driver_id"], request.query_params.get("track")
     return Response(await services_of(request).compute(read, driver_id, track_id), media_type=BINARY)

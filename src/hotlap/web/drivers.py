@@ -9,9 +9,9 @@ from hotlap.atomic_files import refuse_not_plain
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.drivers.packed import PackedDriver
 from hotlap.errors import DriverError, HotlapError, InputFileError, ModelError
-from hotlap.models.actor import pack_model
-from hotlap.models.model_file import find_model, read_model
+from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import SHIPPED_NAMES, shipped_path
+from hotlap.runs.find_driver import find_model
 from hotlap.training.checkpoint import CheckpointManager
 from hotlap.web.page_data import page_file, recorded_run
 from hotlap.web.policy_file import policy_bytes, read_policy_bytes
@@ -53,7 +53,7 @@ def kind_of(driver_id: str) -> DriverKind:
     raise _unknown(driver_id)
 
 
-def find_driver_model(driver_id: str, track_id: str | None = None) -> Path:
+def find_model_path(driver_id: str, track_id: str | None = None) -> Path:
     """The model file of a driver; a DriverError where there is none."""
     if driver_id in SHIPPED_NAMES:
         path = shipped_path(driver_id, track_id or "")
@@ -99,8 +99,8 @@ def make_model_driver(driver_id: str, track_id: str) -> PackedDriver:
     """The driver of a model, for the server's own drives."""
     if driver_id == RECORDED_ID:
         return _make_recorded_driver(track_id)
-    model = read_model(find_driver_model(driver_id, track_id))
-    return PackedDriver(pack_model(model), model.card.action_repeat, driver_id.removeprefix("run:"))
+    model = read_model(find_model_path(driver_id, track_id))
+    return PackedDriver.from_model(model, driver_id.removeprefix("run:"))
 
 
 def shipped_model_ids(track_id: str) -> list[str]:

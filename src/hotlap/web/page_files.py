@@ -4,7 +4,6 @@ import hashlib
 import mimetypes
 import time
 from http import HTTPStatus
-from importlib.resources import files
 from pathlib import Path
 
 from starlette.requests import Request
@@ -14,7 +13,6 @@ from hotlap.web.answers import ApiError
 from hotlap.web.page_data import page_file
 from hotlap.web.services import services_of
 
-STATIC = Path(str(files("hotlap.web"))) / "static"
 INDEX = "index.html"
 _RELIST_AFTER_S = 1.0
 # Not from the system's list, which differs from machine to machine; a module of another type is not run.

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.errors import ConfigError, OutputFileError, TrainingError
-from hotlap.models.model_file import EXPERIMENTS
 from hotlap.python_processes import python_command
 from hotlap.runs.recipe import recipe_names, resolve_config
+from hotlap.runs.run_folder import EXPERIMENTS
 from hotlap.runs.run_lock import find_holder, is_locked
 from hotlap.tracks.registry import find_entries
 from hotlap.web.runs import RunView, find_run_folder, is_run_id, run_folders, unknown_run, view_run

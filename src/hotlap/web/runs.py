@@ -12,11 +12,11 @@ from google.protobuf.message import DecodeError
 
 from hotlap.atomic_files import open_plain
 from hotlap.byte_limited_cache import ByteLimitedCache
+from hotlap.config import MAX_CONFIG_BYTES
 from hotlap.errors import HotlapError, ModelError, TrainingError
-from hotlap.models.model_file import EXPERIMENTS
 from hotlap.reports.curves import Curve, read_events
 from hotlap.runs.run_config import RunConfig, load_config
-from hotlap.runs.run_folder import CONFIG_NAME, RunFolder, open_run
+from hotlap.runs.run_folder import CONFIG_NAME, EXPERIMENTS, RunFolder, open_run
 from hotlap.runs.run_lock import find_holder
 from hotlap.training.checkpoint import CheckpointManager
 
@@ -32,7 +32,6 @@ CURVES = {
     "eval_return": "eval/mean_reward",
 }
 MAX_EVENT_BYTES = 64 << 20
-MAX_CONFIG_BYTES = 1 << 20
 MAX_RUNS = 500
 _TAIL_BYTES = 4096
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)

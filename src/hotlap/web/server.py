@@ -32,8 +32,9 @@ from hotlap.web.answers import answer_json, endpoint, refuse
 from hotlap.web.board import Board, board_path
 from hotlap.web.guard import Guard
 from hotlap.web.optimum import has_solver
-from hotlap.web.page_files import STATIC, StaticFiles, get_data, get_static
+from hotlap.web.page_files import StaticFiles, get_data, get_static
 from hotlap.web.services import PageServices
+from hotlap.web.site import STATIC
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hotlap.errors import OutputFileError
 from hotlap.evaluation.lap_comparison import Comparison
-from hotlap.reports.html import Picture
+from hotlap.reports.html import PAGE_NAME, Picture
 from hotlap.reports.model_laps import Baselines, ModelLaps, fastest_laps
 from hotlap.reports.pages.lap_page import render_comparison
 from hotlap.reports.pages.run_page import RunPictures, render_run, render_runs
@@ -20,7 +20,6 @@ from hotlap.reports.plots.panels import colour_of
 from hotlap.reports.run_record import RunGroup
 from hotlap.tracks.registry import Track
 
-PAGE_NAME = "report.html"
 # Every picture that a report may have.
 PICTURE_NAMES = (
     "time-lost.png",

@@ -15,7 +15,6 @@ from hotlap.envs.racer_vector import make_fleet_env
 from hotlap.envs.settings import SettingsSource, StartName
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
-    NUM_ACTIONS,
     ObservationName,
     action_space,
     as_actions,
@@ -23,6 +22,7 @@ from hotlap.envs.spaces import (
 )
 from hotlap.errors import ConfigError, StateError
 from hotlap.learning.events import StepEvents
+from hotlap.sim.world import NUM_ACTIONS
 from hotlap.training.sb3.vec_envs.base import BatchStep, BatchVecEnv, Mask
 
 # Prefix of the fleet's columns in a saved state, so that their names cannot clash with ours.

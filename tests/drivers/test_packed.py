@@ -1,20 +1,21 @@
 """A driver of a model file takes the learner's actions, tick by tick, to within 1e-5."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from hotlap.drivers.casual import CasualDriver
-from hotlap.drivers.learned import LearnedDriver
+from hotlap.drivers.packed import PackedDriver
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.observations import ObservationStack, stacked_observation_space
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import action_space
 from hotlap.errors import DriverError
 from hotlap.models.algorithms import ALGORITHMS
-from hotlap.models.model_file import PolicySettings, read_model
+from hotlap.models.model_file import ModelFile, PolicySettings, read_model
 from hotlap.models.policy import LearnedPolicy, policy_arguments
 from hotlap.models.space_data import space_data
 from hotlap.sim.batch_cpu import CpuEngine
@@ -36,7 +37,7 @@ def test_a_driver_takes_the_learners_actions_in_its_training_environment(any_rac
     fleet.reset()
     env.seed(SEED)
     obs = env.reset()
-    driver = LearnedDriver.from_file(model)
+    driver = PackedDriver.from_model(model)
     driver.begin(fleet, seed=0)
     for decision in range(40):
         actions, _ = run.model.predict(run.normalize(obs), deterministic=True)
@@ -88,7 +89,8 @@ def test_the_kernel_agrees_with_torch_on_thousands_of_real_observations(racer, a
         rows.append(stack.value)
     seen = np.concatenate(rows).astype(np.float64)
     policy = LearnedPolicy(network, clip_obs, {"obs_mean": seen.mean(axis=0), "obs_var": seen.var(axis=0)})
-    driver = LearnedDriver(policy, replace(card, action_repeat=1), "oracle")
+    model = ModelFile(Path("oracle.zip"), replace(card, action_repeat=1), policy.weights, policy.normalizer)
+    driver = PackedDriver.from_model(model)
     driver.begin(Fleet(["track-01"], RacerSettings.load(ENDLESS), 48, CpuEngine()), seed=0)
     found = np.stack([driver.act(obs) for obs in observations])
     expected = np.stack([policy.act(row) for row in rows])
@@ -100,7 +102,7 @@ def test_the_kernel_agrees_with_torch_on_thousands_of_real_observations(racer, a
 
 def test_begin_clears_the_memory(racer):
     model = read_model(racer.path)
-    driver = LearnedDriver.from_file(model)
+    driver = PackedDriver.from_model(model)
     driven = []
     for num_ticks in (7, 6):  # 7 is no multiple of the action repeat
         fleet = Fleet(["track-01"], RacerSettings.load(ENDLESS), 2, CpuEngine())
@@ -118,10 +120,12 @@ def test_begin_clears_the_memory(racer):
     assert (driven[0][2] != driven[0][3]).any()
 
 
-def test_a_driver_is_named_after_its_file(racer):
-    assert LearnedDriver.from_file(read_model(racer.path)).name == "ppo_seed42_model"
+def test_a_driver_is_named_after_its_file_unless_it_has_a_name(racer):
+    model = read_model(racer.path)
+    assert PackedDriver.from_model(model).name == "ppo_seed42_model"
+    assert PackedDriver.from_model(model, "champion").name == "champion"
 
 
 def test_a_model_of_another_environment_is_refused(cartpole):
     with pytest.raises(DriverError, match="is a model of CartPole-v1; it cannot drive"):
-        LearnedDriver.from_file(read_model(cartpole.path))
+        PackedDriver.from_model(read_model(cartpole.path))
