@@ -11,6 +11,8 @@ from typing import Any
 
 from typing_extensions import Self
 
+from forked_python import Popen
+
 STOPPING_S = 30.0
 
 
@@ -22,7 +24,7 @@ class ServerProcess:
         with log_path.open("ab") as log:
             self._begins = log.tell()
             command = [sys.executable, "-m", "hotlap", *arguments]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **options)
+            self.process = Popen(command, stdout=log, stderr=log, **options)
         self.url = self._wait_for_url(arguments[0], scheme, starting_s)
         self.port = int(self.url.rpartition(":")[2])
 
