@@ -93,12 +93,21 @@ def import_everything() -> None:
     packed.warm_up()
 
 
+def thread_counts() -> dict[str, str]:
+    """The variables that would give the libraries as many threads as they have now."""
+    import numba
+    import torch
+
+    return {"NUMBA_NUM_THREADS": str(numba.config.NUMBA_NUM_THREADS), "MKL_NUM_THREADS": str(torch.get_num_threads())}
+
+
 class ForkServer:
     """Accepts requests, forks, and tells each client how its process ended."""
 
     def __init__(self, listener: socket.socket) -> None:
         self._environ = dict(os.environ)
         self._from_imports: dict[str, str] = {}  # variables that our modules set when they are imported
+        self._as_it_is: dict[str, str] = {}  # variables that change nothing if they are set to this
         self._is_ready = False
         self._pids: dict[socket.socket, int] = {}
         self._ended: set[socket.socket] = set()
@@ -156,6 +165,7 @@ class ForkServer:
             return
         import_everything()
         self._from_imports = {key: value for key, value in os.environ.items() if key not in self._environ}
+        self._as_it_is = {**self._from_imports, **thread_counts()}
         self._is_ready = True
         gc.collect()
         gc.freeze()  # a collection in a forked process would copy all of its memory
@@ -168,7 +178,7 @@ class ForkServer:
             for key in sorted(different)
             if key not in READ_WHEN_USED
             and not key.startswith(OF_THE_TESTS)
-            and environ.get(key, "") != self._from_imports.get(key)
+            and environ.get(key, "") != self._as_it_is.get(key)
         ]
         if read:
             return f"other variables: {' '.join(read)}"
@@ -311,12 +321,19 @@ def execute(arguments: list[str]) -> None:
     elif arguments[0] == "-c":
         sys.argv = ["-c", *arguments[2:]]
         sys.path.insert(0, "")
-        sys.modules["__main__"] = main = types.ModuleType("__main__")
-        exec(compile(arguments[1], "<string>", "exec"), main.__dict__)
+        execute_main(compile(arguments[1], "<string>", "exec"))
     else:
         sys.argv = arguments
-        sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
-        runpy.run_path(arguments[0], run_name="__main__")
+        path = Path(arguments[0]).absolute()
+        sys.path.insert(0, str(path.resolve().parent))
+        execute_main(compile(path.read_bytes(), path, "exec"), __file__=str(path))
+
+
+def execute_main(code: types.CodeType, **variables: str) -> None:
+    """Execute code as the module `__main__`."""
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    main.__dict__.update(variables)
+    exec(code, main.__dict__)
 
 
 if __name__ == "__main__":

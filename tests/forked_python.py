@@ -62,8 +62,10 @@ def is_forkable(command: Any, given: "dict[str, Any]") -> bool:
     first = str(command[1])
     is_plain = (first in ("-m", "-c") and len(command) > 2) or not first.startswith("-")
     others = ("preexec_fn", "shell", "executable", "gid", "gids", "uid")
-    return str(command[0]) == PYTHON and is_plain and all(
-        given.get(name) is None or given[name] is False for name in others
+    return (
+        str(command[0]) == PYTHON
+        and is_plain
+        and all(given.get(name) is None or given[name] is False for name in others)
     )
 
 
