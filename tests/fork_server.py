@@ -3,8 +3,9 @@
 usage: python fork_server.py LISTENER (the descriptor of a listening socket)
 
 A client sends one request over a connection: the command as JSON, with the descriptors that the new process gets. The
-answer is its process id, or why it is refused, and later its exit status. The process stays a zombie until the client has read that and
-closed the connection, so that its id cannot be taken by another. The server ends when its standard input ends.
+answer is its process id, or why it is refused, and later its exit status. The process stays a zombie until the client
+has read that and closed the connection, so that its id cannot be taken by another. The server ends when its standard
+input ends.
 """
 
 import array
@@ -183,7 +184,7 @@ class ForkServer:
         if read:
             return f"other variables: {' '.join(read)}"
         # Other threads than the one that forks would be missing in the new process.
-        return "" if len(os.listdir("/proc/self/task")) == 1 else "the server has threads"
+        return "" if len(list(Path("/proc/self/task").iterdir())) == 1 else "the server has threads"
 
     def _drain(self) -> None:
         with suppress(BlockingIOError):

@@ -22,10 +22,11 @@ from typing import Any
 SERVER = Path(__file__).with_name("fork_server.py")
 ADDRESS = "FORK_SERVER"  # the variable that tells every process of a test run where the server is
 CAN_FORK = sys.platform == "linux"
-PYTHON = sys.executable  # a test may replace it
+# A test may replace these.
+PYTHON, REAL_POPEN = sys.executable, subprocess.Popen
 
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-_PARAMETERS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
+_PARAMETERS = inspect.signature(REAL_POPEN._execute_child)  # type: ignore[attr-defined]
 
 
 def start_server() -> None:
@@ -40,7 +41,7 @@ def start_server() -> None:
         number = listener.fileno()
         command = [PYTHON, str(SERVER), str(number)]
         # With `env`, the server has what this process sees: libraries such as readline set more behind Python's back.
-        server = subprocess.Popen(
+        server = REAL_POPEN(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[number], env=dict(os.environ)
         )
     os.environ[ADDRESS] = path
@@ -69,7 +70,7 @@ def is_forkable(command: Any, given: "dict[str, Any]") -> bool:
     )
 
 
-class Popen(subprocess.Popen):  # type: ignore[type-arg]
+class Popen(REAL_POPEN):  # type: ignore[type-arg]
     """`subprocess.Popen`, forked where the command is one of this interpreter; else the real one."""
 
     refusal = ""  # why the server did not fork

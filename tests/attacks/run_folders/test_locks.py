@@ -117,8 +117,7 @@ def test_of_many_processes_exactly_one_at_a_time_has_the_lock(tmp_path):
         print(taken)
     """
     processes = [
-        Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
+        Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
     taken = [process.communicate()[0] for process in processes]
     assert all(process.returncode == 0 for process in processes)
