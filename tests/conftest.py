@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bridge_process import BridgeProcess
+from forked_python import start_server
 from play_process import PlayProcess
 
 if TYPE_CHECKING:
@@ -106,7 +107,11 @@ def place_of(item: pytest.Item) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
-    """Compile the simulator once, before the processes start that run the tests: they load it from the cache."""
+    """Compile the simulator once, before the processes start that run the tests: they load it from the cache.
+
+    They share one server for the commands they start, too.
+    """
+    start_server()
     program = "from hotlap.sim import {0}; {0}.warm_up()"
     compilers = [subprocess.Popen([sys.executable, "-c", program.format(name)]) for name in COMPILED]
     for compiler in compilers:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from forked_python import Popen
+
 HOTLAP = ("-m", "hotlap")
 TIMEOUT_S = 100.0  # on a busy machine
 
@@ -26,7 +28,7 @@ class ProcessPair:
     def __init__(self, arguments: Sequence[object], size: int = 2, local_size: int | None = None) -> None:
         port = str(free_port())
         self.processes = [
-            subprocess.Popen(
+            Popen(
                 [sys.executable, *map(str, arguments)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

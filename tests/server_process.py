@@ -11,18 +11,25 @@ from typing import Any
 
 from typing_extensions import Self
 
+from forked_python import Popen
+
 STOPPING_S = 30.0
 
 
 class ServerProcess:
-    """`python -m hotlap VERB …`, whose output is added to `log_path`; ready when it says its address."""
+    """`python -m hotlap VERB …`, whose output is added to `log_path`; ready when it says its address.
+
+    It is forked; a test about the start of an interpreter sets `popen` to `subprocess.Popen`.
+    """
+
+    popen: "type[subprocess.Popen[bytes]]" = Popen
 
     def __init__(self, log_path: Path, arguments: list[str], scheme: str, starting_s: float, **options: Any) -> None:
         self.log_path = log_path
         with log_path.open("ab") as log:
             self._begins = log.tell()
             command = [sys.executable, "-m", "hotlap", *arguments]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **options)
+            self.process = self.popen(command, stdout=log, stderr=log, **options)
         self.url = self._wait_for_url(arguments[0], scheme, starting_s)
         self.port = int(self.url.rpartition(":")[2])
 

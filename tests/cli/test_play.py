@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
+from forked_python import run as run_python
+
 
 def play(folder, *arguments, code=None, **environ):
-    command = ["-m", "hotlap", "play"] if code is None else ["-c", code, "play"]
+    command, run = (["-m", "hotlap", "play"], run_python) if code is None else (["-c", code, "play"], subprocess.run)
     own = {key: value for key, value in os.environ.items() if key != "HOTLAP_PLAY_TOKEN"}
-    return subprocess.run(
+    return run(
         [sys.executable, *command, "--no-open", *arguments],
         cwd=folder, env={**own, "HOTLAP_HOME": str(folder / "home"), **environ},
         capture_output=True, text=True, timeout=50, check=False,

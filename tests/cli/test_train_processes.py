@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from forked_python import Popen
+from forked_python import run as run_python
 from tiny_runs import LUNAR, RACER, assert_same_run, read_events, tiny_config
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
@@ -28,7 +30,7 @@ class Process:
     """A `hotlap` process whose stderr is read while it runs."""
 
     def __init__(self, arguments, command=COMMAND, **options):
-        self.process = subprocess.Popen(
+        self.process = Popen(
             [*command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
         )
 
@@ -64,7 +66,7 @@ def test_a_reader_that_goes_away_does_not_end_the_training(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)  # as `hotlap train … 2>&1 | head` does after a line
     arguments = ["train", "--recipe", recipe, "--run-name", run]
-    done = subprocess.run([*COMMAND, *map(str, arguments)], stdout=writer, stderr=writer, timeout=TIMEOUT_S)
+    done = run_python([*COMMAND, *map(str, arguments)], stdout=writer, stderr=writer, timeout=TIMEOUT_S)
     os.close(writer)
     assert done.returncode == 0
     assert (run / "ppo_seed42_results.json").is_file()

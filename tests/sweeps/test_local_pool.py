@@ -2,11 +2,13 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
+from forked_python import Popen
 from hotlap.errors import TrainingError
 from hotlap.sweeps.local_pool import LocalPool
 from hotlap.sweeps.status import read_status
@@ -19,12 +21,25 @@ from tiny_runs import assert_same_run, folder_at
 LONGER = {"steps": 800, "seeds": [1, 2], "space": None, "evaluation": {"interval": 0, "final_episodes": 1}}
 
 
+@pytest.fixture
+def forked(monkeypatch):
+    """Workers are forked, which makes them start sooner."""
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+
+
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory):
-    """One pool for several tests: its processes take seconds to start."""
-    pool = LocalPool(1, tmp_path_factory.mktemp("workers"))
+def module_pool(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", Popen)
+        pool = LocalPool(1, tmp_path_factory.mktemp("workers"))
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def pool(module_pool, forked):
+    """One pool for several tests, whose workers are forked, also those that replace others."""
+    return module_pool
 
 
 def has_resumed(run):

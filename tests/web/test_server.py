@@ -4,6 +4,7 @@ import json
 import math
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -130,7 +131,8 @@ def test_a_wrong_method_is_refused(play_server):
         assert answer.error
 
 
-def test_too_many_requests_are_refused_and_the_server_goes_on(compiled, tmp_path):
+def test_too_many_requests_are_refused_and_the_server_goes_on(compiled, tmp_path, monkeypatch):
+    monkeypatch.setattr(PlayProcess, "popen", subprocess.Popen)
     with PlayProcess(tmp_path) as server:
         body = json.dumps({"replay": "x"}).encode()
         answers = [

@@ -17,6 +17,7 @@ from attacks.run_folders.attacked_runs import (
     needs_posix,
     write_recipe,
 )
+from forked_python import Popen
 from hotlap import errors as hotlap_errors
 from hotlap.runs import run_lock
 from hotlap.runs.run_lock import LOCK_NAME, RunLock
@@ -35,7 +36,7 @@ HOLD = """if True:
 @pytest.fixture
 def holder(stopped):
     """Another process that holds the run's lock."""
-    process = subprocess.Popen(
+    process = Popen(
         [sys.executable, "-c", HOLD, str(stopped)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout.readline() == "held\n"
@@ -116,8 +117,7 @@ def test_of_many_processes_exactly_one_at_a_time_has_the_lock(tmp_path):
         print(taken)
     """
     processes = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
+        Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) for _ in range(4)
     ]
     taken = [process.communicate()[0] for process in processes]
     assert all(process.returncode == 0 for process in processes)
