@@ -76,18 +76,14 @@ CHANGES = {
         "four times the penalties (`wall_penalty` −0.008, `off_track_penalty` −0.004)",
         {"racer.rewards.wall_penalty": -0.008, "racer.rewards.off_track_penalty": -0.004},
     ),
-    "spun-125": Change(
-        "an eighth of the cars spun at the start (`spun_fraction` 0.125)", {"racer.episode.spun_fraction": 0.125}
-    ),
-    "min-speed-0": Change(
-        "slow cars pay penalties, too (`penalty_min_speed_mps` 0)", {"racer.rewards.penalty_min_speed_mps": 0.0}
+    "spun-0": Change("no spun cars at the start (`spun_fraction` 0)", {"racer.episode.spun_fraction": 0.0}),
+    "min-speed": Change(
+        "slow cars pay no penalties (`penalty_min_speed_mps` 8)", {"racer.rewards.penalty_min_speed_mps": 8.0}
     ),
 }
-# Changes of the result files that cannot be trained any more: the recipe has them, or the switch is gone.
+# Changes of the result files that cannot be trained any more: their settings are gone.
 MEASURED_LABELS = {
     "margin": "a margin at the road's edge (0.1 m)",
-    "spun-0": "no spun cars at the start (`spun_fraction` 0)",
-    "min-speed": "slow cars pay no penalties (`penalty_min_speed_mps` 8)",
     "still-pedals": "a standing car pays by its pedals (`stillness_penalty` −0.01)",
 }
 

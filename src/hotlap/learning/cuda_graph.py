@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import torch
 
 
-def capture(function: Callable[[], object], device: torch.device, generator: torch.Generator) -> Callable[[], object]:
+def capture(function: Callable[[], object], device: torch.device) -> Callable[[], object]:
     """Run `function` once, so that libraries and kernels are ready, then capture it; the result replays it.
 
-    It must write into the same tensors each time and must not branch on their values, and draws from `generator` only.
-    On the CPU, where there are no graphs, the result is the function itself.
+    It must write into the same tensors each time and must not branch on their values. On the CPU, where there are no
+    graphs, the result is the function itself.
     """
     if device.type != "cuda":
         function()
@@ -24,7 +24,6 @@ def capture(function: Callable[[], object], device: torch.device, generator: tor
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(generator)
     with torch.cuda.graph(graph):
         function()
     torch.backends.cuda.matmul.allow_tf32 = before
