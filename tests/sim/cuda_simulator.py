@@ -9,7 +9,7 @@ from numba import cuda
 from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.sim.engine import Engine, Setting
+from hotlap.sim.engine import Engine, Scenario
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import car_record
@@ -36,7 +36,7 @@ def simulated_kernel(function: Any, signature: Any) -> Any:
     return cuda.jit(names[f"simulated{function.__name__}"])
 
 
-def setting() -> Setting:
+def scenario() -> Scenario:
     tracks = [load_track(name) for name in ("track-01", "track-03")]
     rules = golden_traces._rules()
     rules["max_ticks"] = 7  # every car ends an episode several times
@@ -44,7 +44,7 @@ def setting() -> Setting:
     rules["edge_margin_m"], rules["penalty_speed_mps"] = 5.0, 14.0
     rules["stillness_speed_mps"], rules["stillness_pedals"] = 100.0, 1.0
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
-    return Setting(ribbons, car_record(), rules)
+    return Scenario(ribbons, car_record(), rules)
 
 
 def differences(one: Batch, other: Batch) -> list[str]:
@@ -61,7 +61,7 @@ def main() -> int:
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
     engines: tuple[Engine, ...] = (CpuEngine(), batch_cuda.CudaEngine())
-    world, batches, found = setting(), [], []
+    world, batches, found = scenario(), [], []
     for engine in engines:
         batch = engine.make_batch(NUM_CARS, num_observations("road"))
         batch.states["track"], batch.states["seed"] = np.arange(NUM_CARS) % 2, np.arange(NUM_CARS)

@@ -10,9 +10,9 @@ PENALTIES = {"wall": -0.25, "off_track": -0.125, "backward": -0.0625, "stillness
 WEIGHTS = {"progress": 2.0, "speed_bonus": 0.5} | {f"{name}_penalty": value for name, value in PENALTIES.items()}
 
 
-def terms(moved=0.0, speed=0.0, still_share=0.0, pays_for_wall=False, pays_for_edge=False) -> dict[str, float]:
+def terms(moved=0.0, speed=0.0, still_fraction=0.0, pays_for_wall=False, pays_for_edge=False) -> dict[str, float]:
     out = np.zeros(6, F)
-    terms_of(make_rules(**WEIGHTS), F(moved), F(speed), F(still_share), pays_for_wall, pays_for_edge, out)
+    terms_of(make_rules(**WEIGHTS), F(moved), F(speed), F(still_fraction), pays_for_wall, pays_for_edge, out)
     return dict(zip(TERMS, out.tolist(), strict=True))
 
 
@@ -25,10 +25,10 @@ def terms(moved=0.0, speed=0.0, still_share=0.0, pays_for_wall=False, pays_for_e
         ({"speed": 0.75}, {"speed": 0.375}),
         ({"pays_for_wall": True}, {"wall": -0.25}),
         ({"pays_for_edge": True}, {"offTrack": -0.125}),
-        ({"still_share": 1.0}, {"stillness": -0.03125}),
-        ({"still_share": 0.5}, {"stillness": -0.015625}),
+        ({"still_fraction": 1.0}, {"stillness": -0.03125}),
+        ({"still_fraction": 0.5}, {"stillness": -0.015625}),
         (
-            {"moved": 0.5, "speed": 1.0, "still_share": 1.0, "pays_for_wall": True, "pays_for_edge": True},
+            {"moved": 0.5, "speed": 1.0, "still_fraction": 1.0, "pays_for_wall": True, "pays_for_edge": True},
             {"progress": 1.0, "speed": 0.5, "wall": -0.25, "offTrack": -0.125, "stillness": -0.03125},
         ),
     ],
@@ -73,7 +73,7 @@ def test_a_lap_earns_one_unit_of_progress_whatever_the_line():
     assert earned == pytest.approx(4 * 0.5 / nodes.length_m, rel=0.02)
 
 
-def test_the_speed_bonus_is_a_share_of_the_top_speed():
+def test_the_speed_bonus_is_a_fraction_of_the_top_speed():
     world = World([nodes_of("oval")], speed_bonus=0.5)
     world.put(arc_m=10.0, speed_mps=30.0)
     world.step([0.0, 0.0, 0.0])

@@ -33,17 +33,17 @@ RULES_DTYPE = np.dtype(
 
 
 @kernel
-def reward_terms(rules, moved_share, speed_share, still_share, pays_for_wall, pays_for_edge):
+def reward_terms(rules, moved_fraction, speed_fraction, still_fraction, pays_for_wall, pays_for_edge):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
-    `moved_share` is the tick's distance over the lap's length, or over the one that the rules name; `speed_share` is
-    the speed over the top speed; `still_share` is zero for a car that moves.
+    `moved_fraction` is the tick's distance over the lap's length, or over the one that the rules name; `speed_fraction`
+    is the speed over the top speed; `still_fraction` is zero for a car that moves.
     """
     return (
-        rules.progress * moved_share,
-        rules.speed_bonus * speed_share,
+        rules.progress * moved_fraction,
+        rules.speed_bonus * speed_fraction,
         rules.wall_penalty if pays_for_wall else ZERO,
         rules.off_track_penalty if pays_for_edge else ZERO,
-        rules.backward_penalty if moved_share < ZERO else ZERO,
-        rules.stillness_penalty * still_share if still_share > ZERO else ZERO,
+        rules.backward_penalty if moved_fraction < ZERO else ZERO,
+        rules.stillness_penalty * still_fraction if still_fraction > ZERO else ZERO,
     )

@@ -23,12 +23,12 @@ NUM_ACTIONS = 3  # steer, throttle, brake
 OBS_SPEED, OBS_YAW_RATE, OBS_STEER, OBS_PROGRESS, OBS_OFFSET = range(NUM_RAYS, NUM_OBSERVATIONS)
 YAW_RATE_SCALE_RADPS = F(5.0)
 
-# Random starts: share of the half-width used, heading scatter, and the share of the feasible speed, from and to.
+# Random starts: fraction of the half-width used, heading scatter, and the fraction of the feasible speed, from and to.
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
-# Cars that have spun, of the starts anywhere: the share of the distance to the walls used, and the greatest yaw rate of
-# those that slide. Half of them do, at up to the feasible speed; the others stand.
+# Cars that have spun, of the starts anywhere: the fraction of the distance to the walls used, and the greatest yaw rate
+# of those that slide. Half of them do, at up to the feasible speed; the others stand.
 SPUN_WIDTH = F(0.95)
 SPUN_YAW_RADPS = F(2.0)
 
@@ -100,12 +100,12 @@ def begin_episode(me, tracks, nodes, rules):
     With starts anywhere some of the cars have spun: on or beside the road, with any heading, standing or sliding.
     """
     track = tracks[me.track]
-    node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
+    node, fraction, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
     is_spun = False
     is_random = rules.start != START_ON_LINE
     if is_random:
         node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
-        share = uniform(me.seed, me.episode, 1)
+        fraction = uniform(me.seed, me.episode, 1)
         side = TWO * uniform(me.seed, me.episode, 2) - ONE
         turn_rad = START_HEADING_RAD * (TWO * uniform(me.seed, me.episode, 3) - ONE)
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
@@ -117,7 +117,7 @@ def begin_episode(me, tracks, nodes, rules):
             pace = max(ZERO, TWO * uniform(me.seed, me.episode, 7) - ONE)
             left_m = SPUN_WIDTH * side * (at.wall_left_m if side > ZERO else at.wall_right_m)
     here = nodes[U(track.first_node + node)]
-    me.x_m, me.y_m = place(track, nodes, node, share, left_m)
+    me.x_m, me.y_m = place(track, nodes, node, fraction, left_m)
     me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)
     me.forward_mps = pace * here.start_speed_mps
     me.left_mps = ZERO
@@ -214,14 +214,14 @@ def move(me, track, nodes, steer, throttle, brake, car):
     me.forward_mps, me.left_mps, me.yaw_radps = body[0], body[1], body[2]
     me.steer, me.throttle, me.brake, me.shift_n = body[3], body[4], body[5], body[6]
 
-    node, share, left_m = locate(track, nodes, me.node, me.x_m, me.y_m)
+    node, fraction, left_m = locate(track, nodes, me.node, me.x_m, me.y_m)
     steps = node - me.node
     if 2 * steps > track.num_nodes:
         steps -= track.num_nodes
     elif 2 * steps < -track.num_nodes:
         steps += track.num_nodes
-    moved_m = (F(steps) + (share - me.share)) * track.step_m
-    me.node, me.share, me.lateral_m = node, share, left_m
+    moved_m = (F(steps) + (fraction - me.share)) * track.step_m
+    me.node, me.share, me.lateral_m = node, fraction, left_m
     return moved_m
 
 
@@ -243,11 +243,13 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
     length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
-    still_share = ONE + rules.stillness_pedals * (me.brake - me.throttle) if is_still else ZERO
+    still_fraction = ONE + rules.stillness_pedals * (me.brake - me.throttle) if is_still else ZERO
     is_fast = speed_mps >= rules.penalty_speed_mps
     pays_for_edge = is_fast and room_m < rules.edge_margin_m
-    speed_share = speed_mps / car.top_speed_mps
-    terms = reward_terms(rules, moved_m / length_m, speed_share, still_share, is_fast and touches_wall, pays_for_edge)
+    speed_fraction = speed_mps / car.top_speed_mps
+    terms = reward_terms(
+        rules, moved_m / length_m, speed_fraction, still_fraction, is_fast and touches_wall, pays_for_edge
+    )
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
@@ -271,7 +273,7 @@ def describe(me, info):
 
 @kernel
 def observe_ray(me, tracks, portals, ray, cos_yaw, sin_yaw):
-    """The observation of one ray: the distance to the wall as a share of the ray's range."""
+    """The observation of one ray: the distance to the wall as a fraction of the ray's range."""
     dx, dy = ray_direction(ray, cos_yaw, sin_yaw)
     return cast(tracks[me.track], portals, me.node, me.x_m, me.y_m, dx, dy) / RAY_RANGE_M
 

@@ -146,7 +146,7 @@ class _GpuEngine:
         if not isinstance(env.fleet, Fleet):
             raise TypeError("cars behind a bridge are trained on the CPU")
         self._fleet = env.fleet
-        self._cars = batch_cuda.CudaCars(self._fleet.setting, *env.fleet.batch.obs.shape)
+        self._cars = batch_cuda.CudaCars(self._fleet.scenario, *env.fleet.batch.obs.shape)
         batch = self._cars.batch
         self.actions = _tensor(self._cars.actions)
         self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))
