@@ -74,7 +74,7 @@ def gap(value: float | None) -> str:
 
 
 def summary(found: Sequence[Evaluation]) -> list[str]:
-    """The last row: circuits completed from every start, mean share of clean laps, median gap."""
+    """The last row: circuits completed from every start, mean fraction of clean laps, median gap."""
     whole = sum(figures.completion_rate == 1.0 for figures in found)
     clean = statistics.fmean(figures.clean_lap_rate or 0.0 for figures in found)
     gaps = [figures.gap_to_optimal for figures in found if figures.gap_to_optimal is not None]

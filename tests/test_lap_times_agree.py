@@ -13,7 +13,7 @@ from hotlap.models.shipped_models import SHIPPED_FOLDER
 from hotlap.optimal.reference import find_reference
 from hotlap.runs.find_driver import find_driver
 from hotlap.tracks.registry import load_track
-from hotlap.web.board import Board
+from hotlap.web.leaderboard import Leaderboard
 from hotlap.web.page_data import recorded_run
 from hotlap.web.replays import find_recorded, simulate
 from hotlap.web.services import PageServices
@@ -44,7 +44,7 @@ def casual_lap(track_id: str) -> float:
 
 @pytest.fixture
 def services(tmp_path):
-    made = PageServices(Board(tmp_path / "board.sqlite3"))
+    made = PageServices(Leaderboard(tmp_path / "board.sqlite3"))
     yield made
     made.close()
 

@@ -66,7 +66,7 @@ def _records(name: str) -> Any:
 
 
 # What the functions take, by name and in order; a `num_*` is the length of the array before it.
-_SETTING = {
+_SCENARIO = {
     "tracks": _records("track"),
     "num_tracks": _int,
     "nodes": _records("node"),
@@ -159,11 +159,11 @@ def _pick(parameters: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "reset": (_reset, {"mask": _byte_array, **_SETTING, **_BATCH}),
-    "step": (_step, {"actions": _float_array, "autoreset": _int, "repeat": _int, **_SETTING, **_BATCH}),
+    "reset": (_reset, {"mask": _byte_array, **_SCENARIO, **_BATCH}),
+    "step": (_step, {"actions": _float_array, "autoreset": _int, "repeat": _int, **_SCENARIO, **_BATCH}),
     "observe": (
         _observe,
-        {name: kind for name, kind in _SETTING.items() if name != "rules"}
+        {name: kind for name, kind in _SCENARIO.items() if name != "rules"}
         | _pick(_BATCH, "num_cars", "states", "obs")
         | {"num_observations": _int},
     ),

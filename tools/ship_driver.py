@@ -110,7 +110,7 @@ def make_card(name: str, model: ModelFile, about: dict[str, Any], figures: dict[
 
 
 def gap(value: float | None) -> str:
-    """A gap to the optimal lap, finer than other shares."""
+    """A gap to the optimal lap, finer than other fractions."""
     return MISSING if value is None else f"+{100.0 * value:.2f} %"
 
 
@@ -148,8 +148,10 @@ def to_markdown(card: dict[str, Any]) -> str:
         lines += ["| track | completed | clean laps | median lap | gap |", "| --- | --- | --- | --- | --- |"]
         table = {card["name"]: figures}
     for track, row in table.items():
-        shares = f"{percent(row['completion_rate'])} | {percent(row['clean_lap_rate'])}"
-        lines.append(f"| {track} | {shares} | {seconds(row['median_lap_time_sec'])} | {gap(row['gap_to_optimal'])} |")
+        fractions = f"{percent(row['completion_rate'])} | {percent(row['clean_lap_rate'])}"
+        lines.append(
+            f"| {track} | {fractions} | {seconds(row['median_lap_time_sec'])} | {gap(row['gap_to_optimal'])} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -102,8 +102,8 @@ class ReplayError(HotlapError, ValueError):
     """A replay is damaged, forged, or of another road or physics."""
 
 
-class BoardError(HotlapError, RuntimeError):
-    """The board of lap times cannot be read or written, or is full."""
+class LeaderboardError(HotlapError, RuntimeError):
+    """The leaderboard of lap times cannot be read or written, or is full."""
 
 
 class PageError(HotlapError, RuntimeError):

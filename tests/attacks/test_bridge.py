@@ -184,8 +184,8 @@ def test_one_long_track_named_a_thousand_times_is_packed_once():
     assert len(json.dumps(request)) < 20_000
     assert len(ask(**request)["observation"]) == 1000
     fleet = ask.session._simulation.fleet
-    assert len(fleet.tracks) == len(fleet.setting.ribbons.tracks) == 1
-    assert len(fleet.setting.ribbons.nodes) == fleet.tracks[0].nodes.num_nodes
+    assert len(fleet.tracks) == len(fleet.scenario.ribbons.tracks) == 1
+    assert len(fleet.scenario.ribbons.nodes) == fleet.tracks[0].nodes.num_nodes
 
 
 def test_no_more_tracks_are_built_than_there_are_cars():

@@ -15,7 +15,7 @@ from attacks.test_page_server import ask_app
 from hotlap.bridge.access import AccessRules, RateLimit
 from hotlap.models.shipped_models import shipped_path
 from hotlap.web import server as server_module
-from hotlap.web.board import Board
+from hotlap.web.leaderboard import Leaderboard
 from hotlap.web.services import PageServices
 from reports.written_runs import write_events, write_run
 from web.hostile_requests import HostileRequest
@@ -33,7 +33,7 @@ class Page:
         write_run(self.run)
         self.model = self.run / "ppo_seed1_best.zip"
         self.checkpoint = self.run / "checkpoint_100.zip"
-        self.services = PageServices(Board(folder / "board.sqlite3"))
+        self.services = PageServices(Leaderboard(folder / "board.sqlite3"))
         self.services.computing = self.services.starting = RateLimit(1e9, 10**9)
         self.app = server_module.make_app(self.services, AccessRules("127.0.0.1", 8000, None))
 
@@ -123,7 +123,7 @@ def test_a_model_whose_actions_are_no_numbers_is_refused_in_one_line(page, shipp
     assert_refused(policies)
     assert_refused(drives)
     assert "its weights are too large" in json.loads(drives[0][1])["error"]
-    assert page.services.board.export() == []
+    assert page.services.leaderboard.export() == []
 
 
 @pytest.mark.timeout(300)

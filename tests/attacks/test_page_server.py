@@ -176,18 +176,18 @@ def test_no_request_opens_a_file_outside_the_servers_folders(lap, tmp_path, monk
     from hotlap.bridge.access import AccessRules, RateLimit
     from hotlap.sim.compilation import cache_root
     from hotlap.web import server as server_module
-    from hotlap.web.board import Board, board_path
+    from hotlap.web.leaderboard import Leaderboard, leaderboard_path
     from hotlap.web.services import PageServices
 
     plant_canaries(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(server_module, "RateLimit", lambda *_: RateLimit(1e9, 10**9))
-    services = PageServices(Board(board_path()))
+    services = PageServices(Leaderboard(leaderboard_path()))
     services.computing = services.starting = RateLimit(1e9, 10**9)
     app = server_module.make_app(services, AccessRules("127.0.0.1", 8000, None))
     services.enter_driver("casual", "track-01")
-    before = services.board.export()
+    before = services.leaderboard.export()
     opened = OpenedFiles()
 
     async def attack() -> Counter[int]:
@@ -204,7 +204,7 @@ def test_no_request_opens_a_file_outside_the_servers_folders(lap, tmp_path, monk
             statuses = asyncio.run(attack())
     finally:
         services.close()
-    after = Board(board_path())
+    after = Leaderboard(leaderboard_path())
     assert [entry for entry in after.export() if entry["kind"] == "human"] == []
     assert [entry for entry in after.export() if entry["id"] <= len(before)] == before
     after.close()
@@ -310,7 +310,7 @@ def test_a_replay_of_ten_minutes_delays_others_only_for_a_moment(play_server, la
     from hotlap.web.replay_format import quantise
 
     actions = quantise(np.random.default_rng(0).random((36_000, 3)).astype(np.float32))
-    body = {"replay": Replay(lap.road, actions, 1, np.float32(20.0)).to_text()}
+    body = {"replay": Replay(lap.track_digest, actions, 1, np.float32(20.0)).to_text()}
     slow = threading.Thread(target=play_server.post, args=("/api/replays/check", body))
     slow.start()
     waits_s = []

@@ -39,7 +39,7 @@ CONFIGS: list[Any] = ["ai-config.json", "/etc/passwd", 5, [], [{}], True, {"weig
 def messages(seed: int, count: int) -> Iterator[Frame]:
     """Yield `count` messages, determined by `seed`."""
     rng = np.random.default_rng(seed)
-    makers, shares = zip(
+    makers, fractions = zip(
         (_valid, 8.0),
         (_broken, 6.0),
         (_deep, 1.0),
@@ -53,7 +53,7 @@ def messages(seed: int, count: int) -> Iterator[Frame]:
         (lambda rng: Frame(b'{"type":"reset","x":"%s"}' % (b"x" * _pick(rng, [65_536, 100_000, 2_000_000]))), 0.1),
         strict=True,
     )
-    for kind in rng.choice(len(makers), count, p=np.array(shares) / sum(shares)):
+    for kind in rng.choice(len(makers), count, p=np.array(fractions) / sum(fractions)):
         yield makers[kind](rng)
 
 

@@ -106,7 +106,7 @@ def test_tracks_and_settings_are_shared_among_connections(ask):
     other = JsonSession()
     for one in (ask, other):
         one(type="reset", config=SHORT)
-    assert fleet_of(ask).setting.ribbons is fleet_of(other).setting.ribbons
+    assert fleet_of(ask).scenario.ribbons is fleet_of(other).scenario.ribbons
     assert fleet_of(ask).settings is fleet_of(other).settings
     assert settings_from(b"") == settings_from(b"null") == settings_from(b"{}")
 

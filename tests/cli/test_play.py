@@ -44,14 +44,14 @@ def test_a_short_token_is_refused_for_other_hosts(tmp_path):
 
 
 def test_a_damaged_board_is_refused_in_one_line_and_left_alone(tmp_path):
-    board = tmp_path / "home" / "board.sqlite3"
-    board.parent.mkdir()
-    board.write_bytes(b"not a database" * 100)
+    leaderboard = tmp_path / "home" / "board.sqlite3"
+    leaderboard.parent.mkdir()
+    leaderboard.write_bytes(b"not a database" * 100)
     answer = play(tmp_path, "--port", "0")
     assert answer.returncode == 2
     assert "board.sqlite3: the board cannot be used (file is not a database). Move the file away" in answer.stderr
     assert answer.stderr.count("\n") == 1
-    assert board.read_bytes() == b"not a database" * 100
+    assert leaderboard.read_bytes() == b"not a database" * 100
 
 
 @pytest.mark.parametrize("library", ["starlette", "uvicorn"])

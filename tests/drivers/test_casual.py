@@ -82,8 +82,8 @@ def test_it_uses_about_seventy_percent_of_the_grip():
         fleet.step(driver.act(fleet.batch.obs), autoreset=False)
         if fleet.states["lap"][0] == 2:
             sideways_mps2.append(abs(float(fleet.states["forward_mps"][0]) * float(fleet.states["yaw_radps"][0])))
-    share = np.percentile(sideways_mps2, 95) / (CarParameters().friction * GRAVITY_MPS2)
-    assert 0.55 < share < 0.85
+    fraction = np.percentile(sideways_mps2, 95) / (CarParameters().friction * GRAVITY_MPS2)
+    assert 0.55 < fraction < 0.85
 
 
 def test_a_bolder_driver_is_faster():

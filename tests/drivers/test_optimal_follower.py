@@ -19,7 +19,7 @@ from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.node_builder import build_nodes, find_crossings
 from hotlap.tracks.registry import load_track, save_track
 
-# A lap may be faster than the optimum by this share: the error of the optimiser's mesh and of 60 ticks a second.
+# A lap may be faster than the optimum by this fraction: the error of the optimiser's mesh and of 60 ticks a second.
 TOLERANCE = 0.002
 
 

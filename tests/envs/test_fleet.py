@@ -62,7 +62,7 @@ def test_a_track_named_several_times_is_packed_once_and_cars_still_take_the_list
     fleet = make_fleet(names, num_cars=12)
     assert [track.track_id for track in fleet.tracks] == ["track-03", "track-01", "track-02"]
     assert [fleet.tracks[index].track_id for index in fleet.states["track"]] == [names[car % 5] for car in range(12)]
-    assert len(fleet.setting.ribbons.tracks) == 3
+    assert len(fleet.scenario.ribbons.tracks) == 3
     action = np.array([[0.1, 0.8, 0.0]], np.float32)
     for _ in range(50):
         fleet.step(np.repeat(action, 12, axis=0), autoreset=True)
@@ -109,7 +109,7 @@ def test_a_fleet_needs_a_track_that_exists():
 
 
 def test_fleets_on_the_same_tracks_share_their_arrays():
-    assert make_fleet().setting.ribbons is make_fleet().setting.ribbons
+    assert make_fleet().scenario.ribbons is make_fleet().scenario.ribbons
 
 
 def test_a_state_is_a_copy_with_one_array_per_column(fleet):

@@ -1,4 +1,4 @@
-"""Laps with known times: a raceline on a track's centreline, and a drive along it at a share of its speed."""
+"""Laps with known times: a raceline on a track's centreline, and a drive along it at a fraction of its speed."""
 
 import math
 
@@ -40,18 +40,18 @@ def clock(raceline: Raceline, track: Track) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def follow(
-    raceline: Raceline, track: Track, share: float = 1.0, *, num_laps: int = 2, is_clean: bool = True
+    raceline: Raceline, track: Track, fraction: float = 1.0, *, num_laps: int = 2, is_clean: bool = True
 ) -> Telemetry:
-    """Laps exactly on the centreline at `share` of the raceline's speed, the first one too."""
+    """Laps exactly on the centreline at `fraction` of the raceline's speed, the first one too."""
     nodes = track.nodes
     fine_m, fine_s, fine_mps = clock(raceline, track)
-    lap_s = float(fine_s[-1]) / share
+    lap_s = float(fine_s[-1]) / fraction
     ticks = np.arange(math.ceil(num_laps * lap_s * 60.0) + 1)
-    arc_m = np.interp(ticks / 60.0 % lap_s, fine_s / share, fine_m) % nodes.length_m
+    arc_m = np.interp(ticks / 60.0 % lap_s, fine_s / fraction, fine_m) % nodes.length_m
     loop_m = np.arange(nodes.num_nodes + 1) * nodes.step_m
     x_m, y_m = (np.interp(arc_m, loop_m, np.append(values, values[0])) for values in (nodes.x_m, nodes.y_m))
     still = np.zeros(len(ticks))
     laps = [Lap(0, number, lap_s, is_clean) for number in range(1, num_laps + 1)]
     return Telemetry(
-        x_m, y_m, share * np.interp(arc_m, fine_m, fine_mps), arc_m, still, still, still + 0.5, still, laps
+        x_m, y_m, fraction * np.interp(arc_m, fine_m, fine_mps), arc_m, still, still, still + 0.5, still, laps
     )

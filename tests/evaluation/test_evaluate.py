@@ -230,12 +230,12 @@ def test_cars_that_are_done_are_not_counted():
 
 
 def test_progress_rises_to_the_end():
-    shares: list[float] = []
-    evaluate(CasualDriver(), "track-01", episodes=2, start="random", progress=shares.append)
-    assert len(shares) > 40
-    assert all(0.0 <= share <= 1.0 for share in shares)
-    assert shares[-1] > 0.95
-    assert (np.diff(shares) > -0.02).all()
+    fractions: list[float] = []
+    evaluate(CasualDriver(), "track-01", episodes=2, start="random", progress=fractions.append)
+    assert len(fractions) > 40
+    assert all(0.0 <= fraction <= 1.0 for fraction in fractions)
+    assert fractions[-1] > 0.95
+    assert (np.diff(fractions) > -0.02).all()
 
 
 @pytest.mark.parametrize("episodes", [0, -1, 10**9])
@@ -335,11 +335,11 @@ def test_a_car_drives_the_same_lap_alone_or_among_others_on_any_number_of_thread
 
 
 def test_the_progress_of_a_compiled_drive_rises_to_the_end():
-    shares: list[float] = []
-    evaluate(Reflex(), "track-01", episodes=3, start="random", progress=shares.append)
-    assert len(shares) > 2
-    assert shares[-1] == 1.0
-    assert (np.diff(shares) > -0.02).all()
+    fractions: list[float] = []
+    evaluate(Reflex(), "track-01", episodes=3, start="random", progress=fractions.append)
+    assert len(fractions) > 2
+    assert fractions[-1] == 1.0
+    assert (np.diff(fractions) > -0.02).all()
 
 
 def test_a_policy_whose_action_is_not_finite_is_refused():

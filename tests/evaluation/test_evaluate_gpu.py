@@ -64,6 +64,6 @@ def test_the_kernels_types_are_those_of_the_arrays_it_gets(monkeypatch):
     fleet, packed = make_evaluation_fleet("track-01", 4), Follower().packed
     rules = DriveRules(1, 3, 3600, 120.0)
     drives = begin_drives(fleet.batch, np.full(4, 900.0), 1)
-    arguments = (packed, make_memory(packed, 4, 4), rules, *fleet.setting, fleet.batch, drives, 600)
+    arguments = (packed, make_memory(packed, 4, 4), rules, *fleet.scenario, fleet.batch, drives, 600)
     for type_given, argument in zip(given[0], arguments, strict=True):
         assert parts_of(type_given) == parts_of(typeof(argument))

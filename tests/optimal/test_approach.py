@@ -40,12 +40,12 @@ def test_from_a_state_of_the_lap_the_approach_follows_the_lap(followed):
         assert np.median(off / ALIKE) < 0.5
 
 
-@pytest.mark.parametrize("share", [0.35, 0.7])
-def test_a_slow_car_off_the_racing_line_ends_on_the_lap_and_loses_time(followed, share):
+@pytest.mark.parametrize("fraction", [0.35, 0.7])
+def test_a_slow_car_off_the_racing_line_ends_on_the_lap_and_loses_time(followed, fraction):
     flying, _ = followed
     point = 200
     from_m, there = float(flying.arc_m[point]), flying.states[point]
-    state = moved(there * 0.0, LATERAL=-2.0, HEADING=0.05, FORWARD=share * there[State.FORWARD])
+    state = moved(there * 0.0, LATERAL=-2.0, HEADING=0.05, FORWARD=fraction * there[State.FORWARD])
     found = solve_approach(NODES, flying, from_m, state, FOLLOWER_SETTINGS)
     assert found.states[0, State.LATERAL] == pytest.approx(-2.0, abs=0.3)
     assert found.states[0, State.FORWARD] == pytest.approx(state[State.FORWARD], abs=1.0)

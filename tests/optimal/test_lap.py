@@ -49,7 +49,7 @@ def test_the_follower_keeps_its_margins_which_cost_less_than_half_a_percent(foll
         left_m = along_track(NODES.road_left_m, NODES, plan.arc_m) - plan.states[:, State.LATERAL]
         right_m = along_track(NODES.road_right_m, NODES, plan.arc_m) + plan.states[:, State.LATERAL]
         assert min(left_m.min(), right_m.min()) == pytest.approx(FOLLOWER_SETTINGS.margin_m, abs=1e-3)
-        limit = FOLLOWER_SETTINGS.steering_share * CAR.steering_rate_per_s
+        limit = FOLLOWER_SETTINGS.steering_fraction * CAR.steering_rate_per_s
         assert np.abs(plan.controls[:, Control.STEER_RATE]).max() <= limit * 1.001
         assert 1.0 < plan.time_s / fastest_s < 1.005
 
@@ -98,7 +98,7 @@ def test_a_lap_is_solved_from_a_rough_one_with_margins(monkeypatch):
     solver = stand_in(monkeypatch, 31.0, 30.0, 30.0)
     solve_flying(NODES)
     assert solver.warm_starts == [False, True, True]
-    assert [one.max_slip_share for one in solver.asked] == [ROUGH_SETTINGS.max_slip_share, None, None]
+    assert [one.max_slip_fraction for one in solver.asked] == [ROUGH_SETTINGS.max_slip_fraction, None, None]
     narrower_m = along_track(NODES.road_left_m, NODES, solver.asked[0].road.starts_m).max()
     assert solver.asked[0].road.left_m.max() == pytest.approx(narrower_m - ROUGH_SETTINGS.margin_m, abs=0.02)
 
@@ -149,13 +149,13 @@ def test_a_lap_that_does_not_settle_or_converge_is_refused(monkeypatch):
 
 
 def test_settings_reach_the_solver_and_a_single_mesh_is_not_refined(monkeypatch, followed):
-    settings = LapSettings(margin_m=0.3, max_slip_share=0.7, steering_share=0.5, intervals_s=(0.3,))
+    settings = LapSettings(margin_m=0.3, max_slip_fraction=0.7, steering_fraction=0.5, intervals_s=(0.3,))
     solver = stand_in(monkeypatch, 30.0, 30.0)
     flying = solve_flying(NODES, settings, warm_start=followed[0])
     standing = solve_standing(NODES, settings, warm_start=followed[0])
     assert len(solver.asked) == 2
     for one in solver.asked:
-        assert (one.max_slip_share, one.steering_share) == (0.7, 0.5)
+        assert (one.max_slip_fraction, one.steering_fraction) == (0.7, 0.5)
     assert standing.time_s == pytest.approx(30.0 + launch(CAR).time_s)
     assert np.isnan([flying.mesh_change, standing.mesh_change]).all()
     assert [one.start is None for one in solver.asked] == [True, False]

@@ -28,8 +28,8 @@ def random_drives(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def rolling_mps(bodies: np.ndarray) -> np.ndarray:
     """Speed of the front wheels in the direction they point."""
     vx, vy, yaw, steer = bodies[:, :4].T
-    share = 1.0 / (1.0 + (vx * vx + vy * vy) / CAR.steering_scale_mps**2)
-    angle = -steer * (CAR.steering_fast_rad + (CAR.steering_slow_rad - CAR.steering_fast_rad) * share)
+    fraction = 1.0 / (1.0 + (vx * vx + vy * vy) / CAR.steering_scale_mps**2)
+    angle = -steer * (CAR.steering_fast_rad + (CAR.steering_slow_rad - CAR.steering_fast_rad) * fraction)
     return vx * np.cos(angle) + (vy + CAR.front_m * yaw) * np.sin(angle)
 
 

@@ -71,7 +71,7 @@ def test_on_a_circle_the_best_lap_is_the_inner_edge_at_the_limit_of_grip():
     np.testing.assert_allclose(found.states[..., State.LATERAL], HALF_WIDTH_M, atol=0.02)
     assert found.times_s.sum() == pytest.approx(found.time_s)
     # A slip limit costs time.
-    limited = solve(road, even_guess(count, 22.0, 1.0 / RADIUS_M), CAR, max_slip_share=0.5)
+    limited = solve(road, even_guess(count, 22.0, 1.0 / RADIUS_M), CAR, max_slip_fraction=0.5)
     assert limited.time_s > 1.01 * found.time_s
 
 
@@ -85,18 +85,18 @@ def test_a_sprint_takes_as_long_as_full_throttle_in_the_simulator():
     assert np.abs(found.states[..., State.LATERAL]).max() < 0.5
 
 
-def test_the_steering_rate_stays_within_its_share():
+def test_the_steering_rate_stays_within_its_fraction():
     """A narrow slalom, as fast as the steering can follow."""
     count, length_m = 72, 240.0
     road = even_road(length_m, count, 0.0, 0.3)
     at_m = (road.starts_m + 0.5 * road.lengths_m)[:, None] + np.zeros((1, DEGREE))
     road.curvature_radpm[:] = 0.03 * np.sin(2.0 * np.pi * at_m / 40.0)
     times_s = []
-    for share in (1.0, 0.4):
-        found = solve(road, even_guess(count, 18.0, 0.0), CAR, steering_share=share)
+    for fraction in (1.0, 0.4):
+        found = solve(road, even_guess(count, 18.0, 0.0), CAR, steering_fraction=fraction)
         assert found.is_solved
         rates = np.abs(found.controls[:, Control.STEER_RATE])
-        assert rates.max() == pytest.approx(share * CAR.steering_rate_per_s, rel=1e-3)
+        assert rates.max() == pytest.approx(fraction * CAR.steering_rate_per_s, rel=1e-3)
         times_s.append(found.time_s)
     assert times_s[1] > times_s[0]
 

@@ -65,7 +65,7 @@ def test_every_run_is_driven_with_its_own_progress_bar(track, reference, set_lap
 
     def progress_bar(title):
         titles.append(title)
-        return nullcontext(lambda share: None)
+        return nullcontext(lambda fraction: None)
 
     laps, baselines = drive_runs([record(1), record(2)], track, seed=0, progress_bar=progress_bar)
     assert [one.record.seed for one in laps if one.comparison] == [1, 2]

@@ -60,8 +60,8 @@ def test_worst_is_the_lowest_or_the_highest(is_higher_better, worst):
 def test_run_without_the_figure_is_the_worst_and_fewer_than_three_runs_have_no_interval():
     lap = summarise([30.0, None, 32.0], is_higher_better=False, rng=rng())
     assert (lap.median, lap.worst, lap.interquartile_mean, lap.interval) == (32.0, None, None, None)
-    share = summarise([0.9, None, 0.8], is_higher_better=True, rng=rng())
-    assert (share.median, share.worst) == (0.8, None)
+    fraction = summarise([0.9, None, 0.8], is_higher_better=True, rng=rng())
+    assert (fraction.median, fraction.worst) == (0.8, None)
     assert summarise([30.0, None, None], is_higher_better=False, rng=rng()).median is None
     assert summarise([30.0, None], is_higher_better=False, rng=rng()).median is None
     two = summarise([1.0, 2.0], is_higher_better=True, rng=rng())

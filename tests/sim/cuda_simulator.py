@@ -9,7 +9,7 @@ from numba import cuda
 from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.sim.engine import Engine, Setting
+from hotlap.sim.engine import Engine, Scenario
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import car_record
@@ -36,14 +36,14 @@ def simulated_kernel(function: Any, signature: Any) -> Any:
     return cuda.jit(names[f"simulated{function.__name__}"])
 
 
-def setting() -> Setting:
+def scenario() -> Scenario:
     tracks = [load_track(name) for name in ("track-01", "track-03")]
     rules = golden_traces._rules()
     rules["max_ticks"] = 7  # every car ends an episode several times
     # Some of the cars have spun, some are slower than the least speed that pays, and all count as still.
     rules["spun_fraction"], rules["penalty_min_speed_mps"], rules["stillness_speed_mps"] = 0.5, 14.0, 100.0
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
-    return Setting(ribbons, car_record(), rules)
+    return Scenario(ribbons, car_record(), rules)
 
 
 def differences(one: Batch, other: Batch) -> list[str]:
@@ -60,7 +60,7 @@ def main() -> int:
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
     engines: tuple[Engine, ...] = (CpuEngine(), batch_cuda.CudaEngine())
-    world, batches, found = setting(), [], []
+    world, batches, found = scenario(), [], []
     for engine in engines:
         batch = engine.make_batch(NUM_CARS, num_observations("road"))
         batch.states["track"], batch.states["seed"] = np.arange(NUM_CARS) % 2, np.arange(NUM_CARS)

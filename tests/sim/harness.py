@@ -13,8 +13,8 @@ from shapely import Polygon
 from hotlap.drivers.casual import CasualDriver, CasualHabits
 from hotlap.sim import batch_cpu
 from hotlap.sim.compilation import entry_point
-from hotlap.sim.engine import ALL_FINE, Setting
-from hotlap.sim.laps import crossing_share
+from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.laps import crossing_fraction
 from hotlap.sim.maths import (
     arc_tangent,
     clamp,
@@ -123,20 +123,20 @@ def rates_of(bodies, commands, grip, resistance_mps2, cars, rates):
 
 
 @entry_point()
-def locate_points(ribbons, track, from_node, x, y, node, share, left_m, arc_m):
+def locate_points(ribbons, track, from_node, x, y, node, fraction, left_m, arc_m):
     """Fill where every point is, each searched from its own node."""
     tracks, nodes, _ = ribbons
     for i in range(x.shape[0]):
-        node[i], share[i], left_m[i] = locate(tracks[track], nodes, from_node[i], x[i], y[i])
-        arc_m[i] = arc_length(tracks[track], node[i], share[i])
+        node[i], fraction[i], left_m[i] = locate(tracks[track], nodes, from_node[i], x[i], y[i])
+        arc_m[i] = arc_length(tracks[track], node[i], fraction[i])
 
 
 @entry_point()
-def place_points(ribbons, track, node, share, left_m, x, y):
+def place_points(ribbons, track, node, fraction, left_m, x, y):
     """Fill the world positions of points on the ribbon."""
     tracks, nodes, _ = ribbons
     for i in range(node.shape[0]):
-        x[i], y[i] = place(tracks[track], nodes, node[i], share[i], left_m[i])
+        x[i], y[i] = place(tracks[track], nodes, node[i], fraction[i], left_m[i])
 
 
 @entry_point()
@@ -148,16 +148,16 @@ def cast_rays(ribbons, track, node, x, y, dx, dy, distance_m):
 
 
 @entry_point()
-def crossing_shares(gate_m, from_m, to_m, moved_m, length_m, shares):
-    """Fill the crossing share of every row."""
+def crossing_fractions(gate_m, from_m, to_m, moved_m, length_m, fractions):
+    """Fill the crossing fraction of every row."""
     for i in range(gate_m.shape[0]):
-        shares[i] = crossing_share(gate_m[i], from_m[i], to_m[i], moved_m[i], length_m)
+        fractions[i] = crossing_fraction(gate_m[i], from_m[i], to_m[i], moved_m[i], length_m)
 
 
 @entry_point()
-def terms_of(rules, moved_share, speed_share, is_still, pays_for_wall, pays_for_edge, terms):
+def terms_of(rules, moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge, terms):
     """Fill the six reward terms of one tick."""
-    out = reward_terms(rules[0], moved_share, speed_share, is_still, pays_for_wall, pays_for_edge)
+    out = reward_terms(rules[0], moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge)
     terms[0], terms[1], terms[2], terms[3], terms[4], terms[5] = out
 
 
@@ -219,8 +219,8 @@ class World:
         self.reset()
 
     @property
-    def setting(self) -> Setting:
-        return Setting(self.ribbons, self.cars, self.rules)
+    def scenario(self) -> Scenario:
+        return Scenario(self.ribbons, self.cars, self.rules)
 
     @property
     def states(self) -> np.ndarray:
@@ -237,7 +237,7 @@ class World:
         # A copy, since numba would compile again for a read-only array.
         actions = np.broadcast_to(np.asarray(actions, F), (self.num_cars, 3)).copy()
         engine = batch_cpu.CpuEngine(num_threads)
-        assert engine.step(actions, self.setting, self.batch, autoreset=autoreset, repeat=repeat) == ALL_FINE
+        assert engine.step(actions, self.scenario, self.batch, autoreset=autoreset, repeat=repeat) == ALL_FINE
 
     def play(self, actions: np.ndarray, autoreset: bool = False) -> np.ndarray:
         """Drive through (ticks, cars, 3) actions; the states after every tick, (ticks, cars)."""
@@ -259,18 +259,18 @@ class World:
         me["steer"], me["throttle"], me["brake"], me["shift_n"] = 0.0, 0.0, 0.0, 0.0
 
 
-def heading_at(nodes: RibbonNodes, node: int, share: float = 0.0) -> float:
+def heading_at(nodes: RibbonNodes, node: int, fraction: float = 0.0) -> float:
     """Direction of travel on the centreline."""
     after = (node + 1) % nodes.num_nodes
-    along_x = (1.0 - share) * nodes.tangent_x[node] + share * nodes.tangent_x[after]
-    along_y = (1.0 - share) * nodes.tangent_y[node] + share * nodes.tangent_y[after]
+    along_x = (1.0 - fraction) * nodes.tangent_x[node] + fraction * nodes.tangent_x[after]
+    along_y = (1.0 - fraction) * nodes.tangent_y[node] + fraction * nodes.tangent_y[after]
     return float(np.arctan2(along_y, along_x))
 
 
-def place_on(ribbons: Ribbons, track: int, node: int, share: float, left_m: float) -> tuple[np.float32, np.float32]:
+def place_on(ribbons: Ribbons, track: int, node: int, fraction: float, left_m: float) -> tuple[np.float32, np.float32]:
     """World position of one point on a ribbon."""
     x, y = np.zeros(1, F), np.zeros(1, F)
-    place_points(ribbons, track, np.array([node]), np.array([share], F), np.array([left_m], F), x, y)
+    place_points(ribbons, track, np.array([node]), np.array([fraction], F), np.array([left_m], F), x, y)
     return x[0], y[0]
 
 
@@ -367,7 +367,7 @@ def warm_up() -> None:
     exp_minus_one_of(floats, floats.copy())
     wrap_mix_clamp(floats, floats.copy(), floats.copy(), floats.copy())
     tyre_forces(floats, floats, np.ones(1, F), floats, floats.copy(), floats.copy())
-    crossing_shares(floats, floats, floats, floats, F(1.0), floats.copy())
+    crossing_fractions(floats, floats, floats, floats, F(1.0), floats.copy())
     uniforms(np.zeros(1, np.uint64), ints, ints, floats.copy())
     terms_of(make_rules(), F(0.0), F(0.0), False, False, False, np.zeros(6, F))
     free_drive(hold(0.1))
@@ -397,11 +397,11 @@ def body_rates_at(
 def locate_on(
     ribbons: Ribbons, track: int, from_node: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Node, share, metres left and arc length of every point."""
+    """Node, fraction, metres left and arc length of every point."""
     size = len(from_node)
-    node, share, left_m, arc_m = np.zeros(size, np.int64), np.zeros(size, F), np.zeros(size, F), np.zeros(size, F)
-    locate_points(ribbons, track, from_node.astype(np.int64), x.astype(F), y.astype(F), node, share, left_m, arc_m)
-    return node, share, left_m, arc_m
+    node, fraction, left_m, arc_m = np.zeros(size, np.int64), np.zeros(size, F), np.zeros(size, F), np.zeros(size, F)
+    locate_points(ribbons, track, from_node.astype(np.int64), x.astype(F), y.astype(F), node, fraction, left_m, arc_m)
+    return node, fraction, left_m, arc_m
 
 
 def rays_on(

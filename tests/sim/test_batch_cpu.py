@@ -34,7 +34,7 @@ def test_a_bad_action_is_reported_and_no_car_moves(bad, column, num_threads):
     actions[7, column] = bad
     actions[9, column] = bad
     engine = batch_cpu.CpuEngine(num_threads)
-    assert engine.step(actions, world.setting, world.batch, autoreset=True, repeat=1) == 7
+    assert engine.step(actions, world.scenario, world.batch, autoreset=True, repeat=1) == 7
     assert everything(world) == before
 
 

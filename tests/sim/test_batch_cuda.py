@@ -56,7 +56,7 @@ def test_machine_code_that_rounds_like_the_cpu_passes():
 def test_without_a_gpu_the_engine_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(batch_cuda, "find_problem", lambda: "no NVIDIA GPU with a working driver was found. Use …")
     with pytest.raises(CudaError, match=r"--device cuda: no NVIDIA GPU"):
-        CudaCars(World([nodes_of("track-01")]).setting, 1)
+        CudaCars(World([nodes_of("track-01")]).scenario, 1)
 
 
 @pytest.mark.gpu
@@ -81,7 +81,7 @@ def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation, r
     for _ in range(300):
         actions = rng.uniform([-1, 0, 0], [1, 1, 0.3], (8192, 3)).astype(np.float32)
         world.step(actions, autoreset=True, repeat=repeat)
-        engine.step(actions, twin.setting, twin.batch, autoreset=True, repeat=repeat)
+        engine.step(actions, twin.scenario, twin.batch, autoreset=True, repeat=repeat)
     for mine, other in zip(world.batch, twin.batch, strict=True):
         for column in mine.dtype.names or (None,):
             pair = (mine, other) if column is None else (mine[column], other[column])

@@ -209,7 +209,7 @@ def compile_afresh() -> list:
         (maths.arc_tangent, (f4, f4)),
         (rays.cast, (track, portals, i4, f4, f4, f4, f4)),
         (ribbon.locate, (track, nodes, i4, f4, f4)),
-        (laps.crossing_share, (f4, f4, f4, f4, f4)),
+        (laps.crossing_fraction, (f4, f4, f4, f4, f4)),
         (vehicle.body_rates, (numba.types.UniTuple(f4, 7), numba.types.UniTuple(f4, 3), f4, f4, car)),
     ]
     for function, signature in jobs:

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.tracks.geometry.node_builder import build_nodes
-from sim.harness import BUILT_IN, CAR, F, World, crossing_shares, drive_laps, nodes_of, steady_driver
+from sim.harness import BUILT_IN, CAR, F, World, crossing_fractions, drive_laps, nodes_of, steady_driver
 from tracks.shapes import circle
 
 NUM_GATES = 30
 COAST = [0.0, 0.0, 0.0]
 
 
-def share_of(gate_m, from_m, to_m, length_m=1000.0, moved_m=None) -> float:
-    """The share of a tick's way at which it crossed the gate; forwards unless `moved_m` is given."""
+def fraction_of(gate_m, from_m, to_m, length_m=1000.0, moved_m=None) -> float:
+    """The fraction of a tick's way at which it crossed the gate; forwards unless `moved_m` is given."""
     moved_m = (to_m - from_m) % length_m if moved_m is None else moved_m
-    shares = np.zeros(1, F)
+    fractions = np.zeros(1, F)
     rows = (np.array([value], F) for value in (gate_m, from_m, to_m, moved_m))
-    crossing_shares(*rows, F(length_m), shares)
-    return float(shares[0])
+    crossing_fractions(*rows, F(length_m), fractions)
+    return float(fractions[0])
 
 
 def step_over(world: World, arc_m: float, speed_mps: float = 30.0) -> None:
@@ -36,21 +36,21 @@ def step_over(world: World, arc_m: float, speed_mps: float = 30.0) -> None:
 
 
 @given(st.floats(0.001, 0.999), st.floats(1.0, 998.0), st.floats(0.1, 1.5))
-def test_a_gate_is_crossed_at_its_share_of_the_way(share, from_m, way_m):
-    assert share_of(from_m + share * way_m, from_m, from_m + way_m) == pytest.approx(share, abs=1e-3)
+def test_a_gate_is_crossed_at_its_fraction_of_the_way(fraction, from_m, way_m):
+    assert fraction_of(from_m + fraction * way_m, from_m, from_m + way_m) == pytest.approx(fraction, abs=1e-3)
 
 
 def test_a_gate_is_crossed_if_it_is_after_the_beginning_and_not_after_the_end_of_the_way():
-    # Gate, from, to, and the share of the way; -1 if the gate was reached before or is still ahead.
+    # Gate, from, to, and the fraction of the way; -1 if the gate was reached before or is still ahead.
     crossed = "100 99 101 0.5 | 100 99 100 1 | 0 999.5 0.5 0.5 | 0 999 0 1 | 999.5 999 0 0.5 | 0.25 999.5 0.5 0.75"
     missed = "100 100 101 -1 | 100 98 99 -1 | 100 101 102 -1 | 0 0 1 -1 | 1 999.5 0.5 -1"
     for row in f"{crossed} | {missed}".split("|"):
-        gate_m, from_m, to_m, share = map(float, row.split())
-        found = share_of(gate_m, from_m, to_m)
-        assert (found < 0.0) if share < 0.0 else found == pytest.approx(share, abs=1e-3), row
+        gate_m, from_m, to_m, fraction = map(float, row.split())
+        found = fraction_of(gate_m, from_m, to_m)
+        assert (found < 0.0) if fraction < 0.0 else found == pytest.approx(fraction, abs=1e-3), row
     # Nothing is crossed backwards or standing.
-    assert share_of(100.0, 101.0, 99.0, moved_m=-2.0) < 0.0
-    assert share_of(100.0, 100.0, 100.0, moved_m=0.0) < 0.0
+    assert fraction_of(100.0, 101.0, 99.0, moved_m=-2.0) < 0.0
+    assert fraction_of(100.0, 100.0, 100.0, moved_m=0.0) < 0.0
 
 
 @given(st.lists(st.floats(0.0, 3.0), min_size=2, max_size=60), st.floats(0.0, 999.0))
@@ -60,7 +60,7 @@ def test_however_ticks_are_cut_a_gate_is_crossed_once(hops_m, start_m):
     crossed = 0
     for from_m, to_m in pairwise(places):
         if from_m != to_m:
-            crossed += share_of(gate_m, from_m, to_m) >= 0.0
+            crossed += fraction_of(gate_m, from_m, to_m) >= 0.0
     assert crossed == (1 if (places[: len(places) // 2] != gate_m).any() else 0)
 
 
@@ -68,14 +68,14 @@ def test_a_lap_counts_even_if_a_tick_ends_a_hair_before_the_line():
     for name in (*BUILT_IN, 1, 3):
         nodes = nodes_of(name)
         world = World([nodes])
-        for share in np.linspace(1.0 - 2e-4, 1.0, 41).astype(F):
+        for fraction in np.linspace(1.0 - 2e-4, 1.0, 41).astype(F):
             world.reset()
             world.put(arc_m=nodes.length_m - 0.01, speed_mps=30.0)
             me = world.states[0]
-            me["share"], me["next_gate"] = share, 0
-            me["arc_m"] = (F(nodes.num_nodes - 1) + share) * F(nodes.step_m)
+            me["share"], me["next_gate"] = fraction, 0
+            me["arc_m"] = (F(nodes.num_nodes - 1) + fraction) * F(nodes.step_m)
             world.step(COAST)
-            assert world.states["lap"][0] == 2, f"{name}: lost at share {share}"
+            assert world.states["lap"][0] == 2, f"{name}: lost at fraction {fraction}"
 
 
 # --- what counts ---

@@ -10,7 +10,7 @@ from sim.harness import BUILT_IN, CAR, F, World, drivable_area, nodes_of, oval, 
 
 RANGE_M = float(RAY_RANGE_M)
 CLOSE_M = 0.25
-CLOSE_SHARE = 0.999
+CLOSE_FRACTION = 0.999
 LONGEST_PASS_M = 0.05
 
 
@@ -26,7 +26,7 @@ def draw_rays(nodes: RibbonNodes, ribbons: Ribbons, count: int, seed: int) -> tu
     """Nodes, origins and directions: anywhere a car can be, a third of them hard by a wall, half along the road."""
     rng = np.random.default_rng(seed)
     node = rng.integers(0, nodes.num_nodes, count)
-    share = rng.uniform(0.0, 1.0, count).astype(F)
+    fraction = rng.uniform(0.0, 1.0, count).astype(F)
     after = (node + 1) % nodes.num_nodes
     side = rng.uniform(-1.0, 1.0, count)
     side = np.where(rng.random(count) < 1 / 3, np.sign(side), side)
@@ -37,7 +37,7 @@ def draw_rays(nodes: RibbonNodes, ribbons: Ribbons, count: int, seed: int) -> tu
     )
     left_m = (side * np.maximum(walls - CAR.radius_m, 0.0)).astype(F)
     x, y = np.zeros(count, F), np.zeros(count, F)
-    place_points(ribbons, 0, node, share, left_m, x, y)
+    place_points(ribbons, 0, node, fraction, left_m, x, y)
     along = np.arctan2(nodes.tangent_y[node], nodes.tangent_x[node])
     heading = np.where(rng.random(count) < 0.5, rng.uniform(-np.pi, np.pi, count), along + rng.normal(0.0, 0.15, count))
     return node, x, y, np.cos(heading).astype(F), np.sin(heading).astype(F)
@@ -55,8 +55,8 @@ def exact_among_all_walls(ribbons: Ribbons, x, y, dx, dy) -> np.ndarray:
         across = ux * hops[:, 1] - uy * hops[:, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             distance = (px * hops[:, 1] - py * hops[:, 0]) / across
-            share = (px * uy - py * ux) / across
-        is_hit = (distance >= 0.0) & (share >= 0.0) & (share <= 1.0)
+            fraction = (px * uy - py * ux) / across
+        is_hit = (distance >= 0.0) & (fraction >= 0.0) & (fraction <= 1.0)
         nearest[chunk] = np.minimum(np.where(is_hit, distance, RANGE_M).min(axis=1), RANGE_M)
     return nearest
 
@@ -73,8 +73,8 @@ def exact_by_walking(ribbons: Ribbons, node: int, x, y, dx, dy) -> float:
         if across == 0.0:
             return None
         distance = (px * ey - py * ex) / across
-        share = (px * direction[1] - py * direction[0]) / across
-        return distance if distance >= 0.0 and 0.0 <= share <= 1.0 else None
+        fraction = (px * direction[1] - py * direction[0]) / across
+        return distance if distance >= 0.0 and 0.0 <= fraction <= 1.0 else None
 
     came_through = None
     while True:
@@ -99,7 +99,7 @@ def assert_rays_are_exact(name: str | int, count: int) -> None:
     cast_m = rays_on(ribbons, 0, node, x, y, dx, dy).astype(np.float64)
     exact_m = exact_among_all_walls(ribbons, x, y, dx, dy)
     error_m = cast_m - exact_m
-    assert (np.abs(error_m) < CLOSE_M).mean() >= CLOSE_SHARE, f"{name}: worst {np.abs(error_m).max()} m"
+    assert (np.abs(error_m) < CLOSE_M).mean() >= CLOSE_FRACTION, f"{name}: worst {np.abs(error_m).max()} m"
     assert error_m.max() < LONGEST_PASS_M, f"{name}: a ray went through a wall"
 
 

@@ -72,7 +72,7 @@ def test_a_lap_earns_one_unit_of_progress_whatever_the_line():
     assert earned == pytest.approx(4 * 0.5 / nodes.length_m, rel=0.02)
 
 
-def test_the_speed_bonus_is_a_share_of_the_top_speed():
+def test_the_speed_bonus_is_a_fraction_of_the_top_speed():
     world = World([nodes_of("oval")], speed_bonus=0.5)
     world.put(arc_m=10.0, speed_mps=30.0)
     world.step([0.0, 0.0, 0.0])

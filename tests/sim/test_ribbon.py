@@ -13,8 +13,10 @@ WORLDS = {name: World([nodes_of(name)]) for name in (*BUILT_IN, "oval", "eight")
 
 
 def find(world: World, x, y, from_node: int) -> tuple[int, float, float, float]:
-    node, share, left_m, arc_m = locate_on(world.ribbons, 0, np.array([from_node]), np.array([x], F), np.array([y], F))
-    return int(node[0]), float(share[0]), float(left_m[0]), float(arc_m[0])
+    node, fraction, left_m, arc_m = locate_on(
+        world.ribbons, 0, np.array([from_node]), np.array([x], F), np.array([y], F)
+    )
+    return int(node[0]), float(fraction[0]), float(left_m[0]), float(arc_m[0])
 
 
 @settings(max_examples=300)
@@ -27,18 +29,20 @@ def find(world: World, x, y, from_node: int) -> tuple[int, float, float, float]:
 def test_locate_finds_what_place_placed(name, where, side, walk):
     world = WORLDS[name]
     nodes = nodes_of(name)
-    node, share = divmod(where * nodes.num_nodes, 1.0)
+    node, fraction = divmod(where * nodes.num_nodes, 1.0)
     node = int(node)
     walls = nodes.wall_left_m if side > 0.0 else nodes.wall_right_m
     left_m = side * min(walls[node], walls[(node + 1) % nodes.num_nodes])
-    x, y = place_on(world.ribbons, 0, node, share, left_m)
-    found_node, found_share, found_left_m, found_arc_m = find(world, x, y, (node + walk) % nodes.num_nodes)
-    steps = (found_node + found_share - node - share + nodes.num_nodes / 2) % nodes.num_nodes - nodes.num_nodes / 2
-    # The share is measured along the chord, placed along the curve: on the inside wall they differ by centimetres.
+    x, y = place_on(world.ribbons, 0, node, fraction, left_m)
+    found_node, found_fraction, found_left_m, found_arc_m = find(world, x, y, (node + walk) % nodes.num_nodes)
+    steps = (
+        found_node + found_fraction - node - fraction + nodes.num_nodes / 2
+    ) % nodes.num_nodes - nodes.num_nodes / 2
+    # The fraction is measured along the chord, placed along the curve: on the inside wall they differ by centimetres.
     assert abs(steps) * nodes.step_m < 0.05
     assert found_left_m == pytest.approx(left_m, abs=0.02)
-    assert found_arc_m == pytest.approx((found_node + found_share) * nodes.step_m, abs=1e-3)
-    back = place_on(world.ribbons, 0, found_node, found_share, found_left_m)
+    assert found_arc_m == pytest.approx((found_node + found_fraction) * nodes.step_m, abs=1e-3)
+    back = place_on(world.ribbons, 0, found_node, found_fraction, found_left_m)
     assert np.hypot(float(back[0] - x), float(back[1] - y)) < 0.05
 
 
@@ -47,9 +51,9 @@ def test_points_on_the_centreline_are_found_exactly(name):
     world, nodes = WORLDS[name], nodes_of(name)
     at = np.arange(nodes.num_nodes)
     x, y = world.ribbons.nodes["x_m"], world.ribbons.nodes["y_m"]
-    node, share, left_m, arc_m = locate_on(world.ribbons, 0, at, x, y)
+    node, fraction, left_m, arc_m = locate_on(world.ribbons, 0, at, x, y)
     assert np.array_equal(node, at)
-    assert share.max() == 0.0
+    assert fraction.max() == 0.0
     assert np.abs(left_m).max() == 0.0
     assert arc_m == pytest.approx(at * nodes.step_m, abs=2e-4)
 
@@ -87,9 +91,9 @@ def test_a_lap_ends_and_begins_at_the_line_and_left_of_travel_is_positive():
 
 
 def test_a_point_far_away_ends_the_search():
-    node, share, left_m, _ = find(WORLDS["track-01"], 1e7, -1e7, 5)
+    node, fraction, left_m, _ = find(WORLDS["track-01"], 1e7, -1e7, 5)
     assert 0 <= node < nodes_of("track-01").num_nodes
-    assert 0.0 <= share <= 1.0
+    assert 0.0 <= fraction <= 1.0
     assert np.isfinite(left_m)
     assert nodes_of("track-01").num_nodes > MAX_WALK
 

@@ -88,8 +88,8 @@ def test_the_points_ahead_are_the_roads_edges_in_the_cars_frame(track: str) -> N
     me, nodes = fleet.states, fleet.tracks[0].nodes
     points = view(fleet)[:, NUM_POSITION:].reshape(len(me), NUM_POINTS, COLUMNS_PER_POINT)
     speed = np.hypot(me["forward_mps"], me["left_mps"]).astype(np.float64)
-    shares = (np.arange(1, NUM_POINTS + 1) / NUM_POINTS) ** 2
-    distance = shares * (float(MIN_REACH_M) + float(REACH_S) * speed[:, None])
+    fractions = (np.arange(1, NUM_POINTS + 1) / NUM_POINTS) ** 2
+    distance = fractions * (float(MIN_REACH_M) + float(REACH_S) * speed[:, None])
     where = (me["arc_m"][:, None] + distance) / nodes.step_m
 
     def along(values: np.ndarray) -> np.ndarray:

@@ -7,10 +7,10 @@ from hotlap.sim.speed_profile import speed_profile
 from sim.harness import CAR, GRAVITY_MPS2, nodes_of
 
 
-@pytest.mark.parametrize("grip_share", [0.6, 1.0])
-def test_on_a_circle_the_speed_is_the_one_that_uses_the_grip(grip_share):
-    speeds = speed_profile(np.full(400, 1 / 50.0), 1.0, CAR, grip_share)
-    assert speeds == pytest.approx(np.sqrt(grip_share * CAR.friction * GRAVITY_MPS2 * 50.0), rel=1e-6)
+@pytest.mark.parametrize("grip_fraction", [0.6, 1.0])
+def test_on_a_circle_the_speed_is_the_one_that_uses_the_grip(grip_fraction):
+    speeds = speed_profile(np.full(400, 1 / 50.0), 1.0, CAR, grip_fraction)
+    assert speeds == pytest.approx(np.sqrt(grip_fraction * CAR.friction * GRAVITY_MPS2 * 50.0), rel=1e-6)
 
 
 def test_no_speed_is_over_the_top_speed_or_over_what_the_bend_allows():

@@ -35,8 +35,8 @@ LEFT_TURN = -1.0
 
 def lock_rad(speed_mps: float) -> float:
     """Road-wheel angle at full lock."""
-    share = 1.0 / (1.0 + (speed_mps / CAR.steering_scale_mps) ** 2)
-    return CAR.steering_fast_rad + (CAR.steering_slow_rad - CAR.steering_fast_rad) * share
+    fraction = 1.0 / (1.0 + (speed_mps / CAR.steering_scale_mps) ** 2)
+    return CAR.steering_fast_rad + (CAR.steering_slow_rad - CAR.steering_fast_rad) * fraction
 
 
 def grip_n(load_n: float, grip: float) -> float:
@@ -219,7 +219,7 @@ def test_in_a_gentle_corner_the_radius_is_the_geometric_one_plus_a_little_unders
     row = corner(0.15, speed_mps)
     angle_rad = float(row[STEER]) * lock_rad(float(speed_of(row)))
     radius_m = float(speed_of(row)) / abs(float(row[YAW_RATE]))
-    # Small slips: each axle carries its share of the side force at 1.5 * B * grip newtons per unit of slip.
+    # Small slips: each axle carries its fraction of the side force at 1.5 * B * grip newtons per unit of slip.
     per_lateral = {
         axle: CAR.mass_kg * arm / CAR.wheelbase_m / (1.5 * stiffness * grip_n(WEIGHT_N * arm / CAR.wheelbase_m, 1.0))
         for axle, arm, stiffness in (

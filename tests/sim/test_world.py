@@ -119,7 +119,7 @@ def test_no_shot_at_a_wall_gets_through(name, where, side, turn_rad, speed_mps, 
 
 
 def hit_wall(angle_deg: float, speed_mps: float = 30.0, side: float = 1.0) -> tuple[float, float, World]:
-    """Run into the wall of a straight at an angle; the shares of speed kept in all and along the wall."""
+    """Run into the wall of a straight at an angle; the fractions of speed kept in all and along the wall."""
     nodes = nodes_of("oval")
     world = World([nodes])
     room_m = nodes.wall_left_m[0] - CAR.radius_m
@@ -228,8 +228,8 @@ def test_a_fraction_of_the_random_starts_have_spun_and_half_of_those_stand():
     assert askew.min() < -3.0
     assert askew.max() > 3.0
     room_m = np.where(me["lateral_m"] > 0, nodes.wall_left_m[me["node"]], nodes.wall_right_m[me["node"]])
-    share = np.abs(me["lateral_m"]) / room_m
-    assert 0.9 < share.max() < 0.97
+    fraction = np.abs(me["lateral_m"]) / room_m
+    assert 0.9 < fraction.max() < 0.97
     # Those that slide move along the road; this world allows 15 m/s everywhere.
     velocity = (me["forward_mps"] + 1j * me["left_mps"]) * np.exp(1j * askew)
     assert np.allclose(velocity.imag, 0.0, atol=0.05)

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from hotlap.sim.engine import Setting
+from hotlap.sim.engine import Scenario
 from hotlap.sim.step import Batch, make_batch
 from hotlap.tracks import golden_traces as golden
 
@@ -65,15 +65,15 @@ class RecordedEngine:
         self._batch = make_batch(num_cars)
         return self._batch
 
-    def reset(self, mask, setting: Setting, batch: Batch) -> None:
+    def reset(self, mask, scenario: Scenario, batch: Batch) -> None:
         def text(array) -> str:
             return base64.b64encode(array.tobytes()).decode()
 
         given = {
-            "tracks": text(setting.ribbons.tracks), "nodes": text(setting.ribbons.nodes),
-            "portals": text(setting.ribbons.portals), "rules": text(setting.rules), "states": text(batch.states),
-            "num_nodes": len(setting.ribbons.nodes), "num_portals": len(setting.ribbons.portals),
-            "num_tracks": len(setting.ribbons.tracks), "num_cars": len(batch.states), "ticks": golden.TICKS,
+            "tracks": text(scenario.ribbons.tracks), "nodes": text(scenario.ribbons.nodes),
+            "portals": text(scenario.ribbons.portals), "rules": text(scenario.rules), "states": text(batch.states),
+            "num_nodes": len(scenario.ribbons.nodes), "num_portals": len(scenario.ribbons.portals),
+            "num_tracks": len(scenario.ribbons.tracks), "num_cars": len(batch.states), "ticks": golden.TICKS,
             "every": golden.DIGEST_EVERY, "names": list(Batch._fields),
             "sizes": {name: getattr(batch, name).nbytes for name in Batch._fields},
         }  # fmt: skip
@@ -81,7 +81,7 @@ class RecordedEngine:
         self._bytes = base64.b64decode(answer)
         self._at = 0
 
-    def step(self, actions, setting: Setting, batch: Batch, *, autoreset: bool, repeat: int) -> int:
+    def step(self, actions, scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int) -> int:
         if self._tick % golden.DIGEST_EVERY == 0:
             for array in batch:
                 part = self._bytes[self._at : self._at + array.nbytes]
@@ -90,7 +90,7 @@ class RecordedEngine:
         self._tick += 1
         return -1
 
-    def observe(self, setting: Setting, batch: Batch) -> None:
+    def observe(self, scenario: Scenario, batch: Batch) -> None:
         raise AssertionError("not needed")
 
 

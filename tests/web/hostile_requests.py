@@ -74,8 +74,8 @@ class Attacker:
             (self._wrong_size, 1.0),
             (self._deep, 0.5),
         ]
-        shares = np.array([share for _, share in makers])
-        for kind in self._rng.choice(len(makers), count, p=shares / shares.sum()):
+        fractions = np.array([fraction for _, fraction in makers])
+        for kind in self._rng.choice(len(makers), count, p=fractions / fractions.sum()):
             yield makers[kind][0]()
 
     def _pick(self, values: list[Any]) -> Any:

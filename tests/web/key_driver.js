@@ -1,6 +1,6 @@
 // A driver that can only press and release the arrow keys, ten times a second, as a practised person might.
-// It looks at the optimal line a little ahead, and drives at a share of the line's speed.
-window.keyDriver = (share = 0.8) => {
+// It looks at the optimal line a little ahead, and drives at a fraction of the line's speed.
+window.keyDriver = (fraction = 0.8) => {
   const { app } = window.hotlap;
   const held = {};
   const press = (code, isDown) => {
@@ -34,7 +34,7 @@ window.keyDriver = (share = 0.8) => {
     press('ArrowRight', missing < -slack);
     let target = Infinity;
     for (let metres = 0; metres < 110; metres += 4) {
-      const there = share * line.speed[at(metres)];
+      const there = fraction * line.speed[at(metres)];
       target = Math.min(target, Math.sqrt(there * there + 2 * 5.3 * Math.max(0, metres - 0.1 * pose.speed)));
     }
     press('ArrowUp', pose.speed < target - 0.3);

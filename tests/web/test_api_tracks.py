@@ -125,7 +125,7 @@ def test_the_optimum_of_a_drawn_track_is_solved_with_progress(play_server):
     )
     assert solved["state"] == "solved", solved["message"]
     assert seen == sorted(seen)
-    assert len({round(share, 2) for share in seen}) > 3
+    assert len({round(fraction, 2) for fraction in seen}) > 3
     entries = {entry["kind"]: entry for entry in play_server.get("/api/board?track=solved-oval").json}
     # The driver that follows the optimum is within 2 % of it.
     assert entries["optimal"]["lap_time_sec"] == pytest.approx(solved["lap_time_sec"], rel=0.02)

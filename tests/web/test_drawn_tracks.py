@@ -36,7 +36,7 @@ def test_the_saved_track_has_the_road_that_was_checked(b_m):
     drawn = check_drawing(ellipse(b_m=b_m), 14.0)
     assert (drawn.as_plain()["narrowest_m"] < 13.9) == (b_m < 30.0)
     save_drawing("my-oval", drawn, "drawn", replace=False)
-    assert track_digest(load_track("my-oval").nodes) == drawn.road
+    assert track_digest(load_track("my-oval").nodes) == drawn.track_digest
     assert (user_folder() / "my-oval.csv").is_file()
 
 
@@ -46,7 +46,7 @@ def test_an_id_in_use_is_refused_unless_it_is_replaced():
     with pytest.raises(TakenIdError, match="'mine' is in use"):
         save_drawing("mine", wider, "", replace=False)
     save_drawing("mine", wider, "", replace=True)
-    assert track_digest(load_track("mine").nodes) == wider.road
+    assert track_digest(load_track("mine").nodes) == wider.track_digest
 
 
 @pytest.mark.parametrize("track_id", ["track-01", "train-000", "../x", "", "A", "x" * 65, "a/b", "con.csv", "\0"])
@@ -98,7 +98,7 @@ def test_random_scribbles_are_a_road_or_a_refusal():
 
 def test_a_track_file_is_checked_like_an_import():
     rows = "\n".join(f"{x},{y},5,5" for x, y in ellipse())
-    assert check_track_file(f"# x_m,y_m,w_tr_right_m,w_tr_left_m\n{rows}\n").road
+    assert check_track_file(f"# x_m,y_m,w_tr_right_m,w_tr_left_m\n{rows}\n").track_digest
     for text in ("", "x", "1,2\n3,4", "\0", rows.replace("5,5", "0,5"), "\ud800"):
         with pytest.raises(DrawingError):
             check_track_file(text)

@@ -75,10 +75,10 @@ def test_a_failure_says_why_and_can_be_tried_again(make_jobs, monkeypatch):
 
 def test_progress_grows_within_a_stage_and_never_beyond_it():
     job = SolverJob("x", 1000.0, "solving", (0.2, 0.6), 100.0)
-    shares = [job.progress(100.0 + seconds) for seconds in (0.0, 1.0, 10.0, 1000.0)]
-    assert shares[0] == pytest.approx(0.2)
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(0.6)
+    fractions = [job.progress(100.0 + seconds) for seconds in (0.0, 1.0, 10.0, 1000.0)]
+    assert fractions[0] == pytest.approx(0.2)
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == pytest.approx(0.6)
 
 
 def test_not_more_laps_wait_than_may_and_closing_stops_the_solver(make_jobs, monkeypatch):

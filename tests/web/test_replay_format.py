@@ -13,12 +13,17 @@ from hotlap.errors import ReplayError
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.web.replay_format import MAX_REPLAY_BYTES, MAX_TICKS, Replay, quantise
 
-ROAD = "0123456789abcdef"
+TRACK_DIGEST = "0123456789abcdef"
 HEAD_BYTES = 40
 
 
 def some_replay(actions, **changes):
-    fields = {"road": ROAD, "actions": np.asarray(actions, np.float32), "lap": 2, "lap_time_s": np.float32(31.25)}
+    fields = {
+        "track_digest": TRACK_DIGEST,
+        "actions": np.asarray(actions, np.float32),
+        "lap": 2,
+        "lap_time_s": np.float32(31.25),
+    }
     return Replay(**{**fields, **changes})
 
 
@@ -39,7 +44,7 @@ def test_the_bytes_are_those_of_the_documentation():
     assert content[4:6] == b"\0\0"
     assert struct.unpack_from("<H", content, 6)[0] == int(edition)
     assert content[8:14].hex() == digest
-    assert content[14:22].hex() == ROAD
+    assert content[14:22].hex() == TRACK_DIGEST
     assert struct.unpack_from("<QIfH", content, 22) == (7, 302, 31.25, 2)
     # 300 ticks are two runs, as a run has at most 255; steer -127 is 129 modulo 256, throttle -255 is 1.
     assert inflate(content) == bytes([255, 45, 2, 0, 0, 129, 255, 0, 1, 0, 0, 255])
@@ -70,7 +75,7 @@ def test_what_is_written_is_read_back_bit_for_bit(rows, hold, is_quantised, seed
     before = some_replay(actions, seed=seed, is_quantised=is_quantised, lap_time_s=np.float32(28.3171))
     for after in (Replay.from_bytes(before.to_bytes()), Replay.from_text(before.to_text())):
         assert after.actions.tobytes() == actions.tobytes()
-        assert (after.road, after.lap, after.seed, after.physics) == (ROAD, 2, seed, PHYSICS_VERSION)
+        assert (after.track_digest, after.lap, after.seed, after.physics) == (TRACK_DIGEST, 2, seed, PHYSICS_VERSION)
         assert after.lap_time_s == np.float32(28.3171)
         assert after.is_quantised == is_quantised
 

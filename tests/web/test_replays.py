@@ -73,7 +73,7 @@ def test_a_quantised_recording_verifies_after_its_text_form():
         (lambda r: replace(r, actions=r.actions[:-60]), "claims lap 2, but re-simulated it completes 1 laps"),
         (lambda r: replace(r, actions=np.roll(r.actions, 1, axis=0)), "re-simulated"),
         (lambda r: replace(r, physics="1-000000000000"), "was driven with physics 1-000000000000; this version has"),
-        (lambda r: replace(r, road="0" * 16), "was driven on road 0000000000000000; that of track-01 is"),
+        (lambda r: replace(r, track_digest="0" * 16), "was driven on road 0000000000000000; that of track-01 is"),
     ],
 )
 def test_a_forged_replay_is_refused(casual, forge, words):

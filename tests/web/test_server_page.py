@@ -22,7 +22,7 @@ def get(server, path):
 
 
 def draw(page, points):
-    """Draw a closed line with the mouse; points are shares of the canvas."""
+    """Draw a closed line with the mouse; points are fractions of the canvas."""
     width, height = page.evaluate("[innerWidth, innerHeight]")
     corners = [(x * width, y * height) for x, y in points]
     page.mouse("mousePressed", *corners[0])

@@ -9,7 +9,7 @@ from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
 from hotlap.web import services as services_module
 from hotlap.web.answers import ApiError
-from hotlap.web.board import Board
+from hotlap.web.leaderboard import Leaderboard
 from hotlap.web.page_data import recorded_run
 from hotlap.web.replays import Replay, verify
 from hotlap.web.services import PageServices
@@ -17,12 +17,12 @@ from hotlap.web.services import PageServices
 
 @pytest.fixture
 def services(tmp_path):
-    made = PageServices(Board(tmp_path / "board.sqlite3"))
+    made = PageServices(Leaderboard(tmp_path / "board.sqlite3"))
     yield made
     made.close()
 
 
-def road_of(track_id: str) -> str:
+def digest_of(track_id: str) -> str:
     return track_digest(load_track(track_id).nodes)
 
 
@@ -32,14 +32,14 @@ def test_the_recorded_model_is_on_the_board_of_its_track_with_the_lap_of_its_pol
         pytest.skip("no run ships")
     track_id = run["track"]
     services.enter_known_drivers(load_track(track_id))
-    entry = services.board.find_driver("recorded", road_of(track_id))
+    entry = services.leaderboard.find_driver("recorded", digest_of(track_id))
     assert entry.kind == "model"
-    replay = Replay.from_bytes(services.board.replay(entry.id))
+    replay = Replay.from_bytes(services.leaderboard.replay(entry.id))
     assert not replay.is_quantised
     assert verify(replay, track_id).time_s == entry.lap_time_s
     # Entered once, however often the board is looked at.
     services.enter_known_drivers(load_track(track_id))
-    kinds = [one.kind for one in services.board.entries(track_id, road_of(track_id))]
+    kinds = [one.kind for one in services.leaderboard.entries(track_id, digest_of(track_id))]
     assert sorted(kinds) == ["casual", "model", "model", "model", "optimal"]
 
 
@@ -84,4 +84,4 @@ def test_a_driver_that_fails_is_not_driven_again_on_every_look(services, monkeyp
 def test_the_optimal_driver_is_not_entered_before_its_lap_is_solved(services):
     with pytest.raises(ApiError, match="not solved yet"):
         services.enter_driver("optimal", "train-088")
-    assert services.board.find_driver("optimal", road_of("train-088")) is None
+    assert services.leaderboard.find_driver("optimal", digest_of("train-088")) is None

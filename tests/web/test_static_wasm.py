@@ -11,7 +11,7 @@ from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
 from hotlap.sim import policy_forward
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.compilation import source_digest
-from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.policy_forward import make_memory, pack_policy
 from hotlap.sim.ribbon import NODE_DTYPE
 from hotlap.sim.step import Batch
@@ -62,19 +62,19 @@ def test_golden_traces_in_webassembly_give_the_physics_version():
 def test_thousands_of_random_steps_equal_the_cpus(track_id):
     num_cars, num_steps = 8, 800
     rng = np.random.default_rng(7)
-    setting = Setting(load_track(track_id).ribbon, car_record(), golden_traces._rules())
+    scenario = Scenario(load_track(track_id).ribbon, car_record(), golden_traces._rules())
     batches, engines = [], [CpuEngine(), WasmEngine()]
     for engine in engines:
         batch = engine.make_batch(num_cars)
         batch.states["seed"] = np.arange(num_cars)
-        engine.reset(np.ones(num_cars, np.bool_), setting, batch)
+        engine.reset(np.ones(num_cars, np.bool_), scenario, batch)
         batches.append(batch)
     for step in range(num_steps):
         if step % 15 == 0:
             actions = rng.uniform([-1.2, -0.2, -0.6], [1.2, 1.2, 0.6], (num_cars, 3)).astype(np.float32)
         repeat = 1 + step % 3
         for engine, batch in zip(engines, batches, strict=True):
-            assert engine.step(actions, setting, batch, autoreset=True, repeat=repeat) == ALL_FINE
+            assert engine.step(actions, scenario, batch, autoreset=True, repeat=repeat) == ALL_FINE
         for name in Batch._fields:
             mine, page = (raw(getattr(batch, name)) for batch in batches)
             assert mine == page, f"{name} differs after step {step}"
@@ -82,26 +82,26 @@ def test_thousands_of_random_steps_equal_the_cpus(track_id):
 
 
 def test_a_bad_action_moves_no_car():
-    engine, setting = WasmEngine(), Setting(load_track("track-01").ribbon, car_record(), golden_traces._rules())
+    engine, scenario = WasmEngine(), Scenario(load_track("track-01").ribbon, car_record(), golden_traces._rules())
     batch = engine.make_batch(2)
-    engine.reset(np.ones(2, np.bool_), setting, batch)
+    engine.reset(np.ones(2, np.bool_), scenario, batch)
     before = raw(batch.states)
     actions = np.array([[0.0, 1.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
-    assert engine.step(actions, setting, batch, autoreset=False, repeat=1) == 1
+    assert engine.step(actions, scenario, batch, autoreset=False, repeat=1) == 1
     assert raw(batch.states) == before
 
 
 def test_the_view_of_the_road_equals_the_cpus():
-    setting = Setting(load_track("track-02").ribbon, car_record(), golden_traces._rules())
+    scenario = Scenario(load_track("track-02").ribbon, car_record(), golden_traces._rules())
     cpu, page, rng = CpuEngine(), WasmEngine(), np.random.default_rng(1)
     batches = [engine.make_batch(16, num_observations("road")) for engine in (cpu, page)]
     batches[0].states["seed"] = np.arange(16)
-    cpu.reset(np.ones(16, np.bool_), setting, batches[0])
+    cpu.reset(np.ones(16, np.bool_), scenario, batches[0])
     for _ in range(50):
         actions = rng.uniform([-1.0, 0.0, 0.0], [1.0, 1.0, 0.5], (16, 3)).astype(np.float32)
-        cpu.step(actions, setting, batches[0], autoreset=True, repeat=4)
+        cpu.step(actions, scenario, batches[0], autoreset=True, repeat=4)
         batches[1].states[:] = batches[0].states
-        page.observe(setting, batches[1])
+        page.observe(scenario, batches[1])
         assert raw(batches[0].obs) == raw(batches[1].obs)
     assert np.abs(batches[0].obs[:, 14:]).max() > 0.5
 
@@ -149,15 +149,15 @@ def test_a_policy_drives_the_cpus_lap(policy, repeat, laps):
 
     engine = WasmEngine()
     batch, seen = engine.make_batch(1), engine.put(np.zeros_like(fleet.batch.obs))
-    engine.reset(np.ones(1, np.bool_), fleet.setting, batch)
+    engine.reset(np.ones(1, np.bool_), fleet.scenario, batch)
     memory = policy_forward.PolicyMemory(*map(engine.put, make_memory(policy, 1)))
     placed = policy_forward.PackedPolicy(*map(engine.put, policy))
     lap_times_s = []
     for tick in range(int(fleet.states["tick"][0])):
         if tick % repeat == 0:
-            engine.observe(fleet.setting, batch._replace(obs=seen))
+            engine.observe(fleet.scenario, batch._replace(obs=seen))
             engine.decide(placed, seen, memory)
-        engine.step(memory.actions, fleet.setting, batch, autoreset=False, repeat=1)
+        engine.step(memory.actions, fleet.scenario, batch, autoreset=False, repeat=1)
         if np.isfinite(batch.infos["lapTime"][0]):
             lap_times_s.append(float(batch.infos["lapTime"][0]))
     assert raw(batch.states) == raw(fleet.states)

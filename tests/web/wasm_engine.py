@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import wasmtime
 
-from hotlap.sim.engine import Setting
+from hotlap.sim.engine import Scenario
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch, make_batch
@@ -33,7 +33,7 @@ class WasmEngine:
         address = ctypes.addressof(memory.data_ptr(self._store).contents)
         self._bytes = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(address))
         self._next = int(self._exports["__heap_base"].value(self._store))
-        self._settings: dict[tuple[int, ...], tuple[Setting, Setting]] = {}
+        self._scenarios: dict[tuple[int, ...], tuple[Scenario, Scenario]] = {}
 
     def _refuse(self, one):
         """Python's error functions, which the module imports, must never be called."""
@@ -65,14 +65,14 @@ class WasmEngine:
     def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         return Batch(*map(self.put, make_batch(num_cars, num_observations)))
 
-    def _place(self, setting: Setting) -> Setting:
-        """The setting in the module's memory, copied there once."""
-        key = tuple(map(id, setting))
-        if key not in self._settings:
-            ribbons = Ribbons(*map(self.put, setting.ribbons))
-            # The key's objects are kept, or another setting could get their ids.
-            self._settings[key] = setting, Setting(ribbons, self.put(setting.cars), self.put(setting.rules))
-        return self._settings[key][1]
+    def _place(self, scenario: Scenario) -> Scenario:
+        """The scenario in the module's memory, copied there once."""
+        key = tuple(map(id, scenario))
+        if key not in self._scenarios:
+            ribbons = Ribbons(*map(self.put, scenario.ribbons))
+            # The key's objects are kept, or another scenario could get their ids.
+            self._scenarios[key] = scenario, Scenario(ribbons, self.put(scenario.cars), self.put(scenario.rules))
+        return self._scenarios[key][1]
 
     def _lend(self, array):
         """The argument of one call, in memory that the next call reuses."""
@@ -81,23 +81,23 @@ class WasmEngine:
         self._next = before
         return view
 
-    def _values(self, setting: Setting, batch: Batch):
-        tracks, nodes, portals = setting.ribbons
+    def _values(self, scenario: Scenario, batch: Batch):
+        tracks, nodes, portals = scenario.ribbons
         return {
             "tracks": tracks, "num_tracks": len(tracks), "nodes": nodes, "num_nodes": len(nodes),
-            "portals": portals, "num_portals": len(portals), "cars": setting.cars, "rules": setting.rules,
+            "portals": portals, "num_portals": len(portals), "cars": scenario.cars, "rules": scenario.rules,
             "num_cars": len(batch.states), **batch._asdict(),
         }  # fmt: skip
 
-    def reset(self, mask, setting: Setting, batch: Batch) -> None:
-        self.call("reset", **self._values(self._place(setting), batch), mask=self._lend(mask))
+    def reset(self, mask, scenario: Scenario, batch: Batch) -> None:
+        self.call("reset", **self._values(self._place(scenario), batch), mask=self._lend(mask))
 
-    def step(self, actions, setting: Setting, batch: Batch, *, autoreset: bool, repeat: int) -> int:
-        values = self._values(self._place(setting), batch)
+    def step(self, actions, scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int) -> int:
+        values = self._values(self._place(scenario), batch)
         return self.call("step", actions=self._lend(actions), autoreset=autoreset, repeat=repeat, **values)
 
-    def observe(self, setting: Setting, batch: Batch) -> None:
-        values = self._values(self._place(setting), batch)
+    def observe(self, scenario: Scenario, batch: Batch) -> None:
+        values = self._values(self._place(scenario), batch)
         self.call("observe", **values, num_observations=batch.obs.shape[1])
 
     def decide(self, policy: PackedPolicy, obs, memory: PolicyMemory) -> None:

@@ -87,7 +87,7 @@ def cuda_rate(num_cars: int, track_id: str, seconds: float, repeat: int = 1) -> 
     """
     from hotlap.sim.batch_cuda import CudaCars, synchronize
 
-    setting = RacerVectorEnv(1, track_id, BATCH_CONFIG, num_threads=1).fleet.setting
+    setting = RacerVectorEnv(1, track_id, BATCH_CONFIG, num_threads=1).fleet.scenario
     cars = CudaCars(setting, num_cars)
     states = np.zeros(num_cars, STATE_DTYPE)
     states["seed"] = np.arange(num_cars)

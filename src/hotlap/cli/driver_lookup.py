@@ -26,11 +26,11 @@ def say_if_other_road(model: "ModelFile | None", track: str) -> None:
 
     if model is None or model.card.track != track or model.card.track_digest is None:
         return
-    road = track_digest(load_track(track).nodes)
-    if road != model.card.track_digest:
+    digest = track_digest(load_track(track).nodes)
+    if digest != model.card.track_digest:
         typer.echo(
             f"hotlap: {model.path}: was trained on another road of the name {track!r} "
-            f"(digest {model.card.track_digest!a:.40}); the track has digest {road!r} now. "
+            f"(digest {model.card.track_digest!a:.40}); the track has digest {digest!r} now. "
             "The figures are of the present road.",
             err=True,
         )

@@ -29,8 +29,8 @@ FOLLOWER_SETTINGS = replace(ROUGH_SETTINGS, intervals_s=(0.13,))
 # At the limit of grip the linear feedback asks for more than the controls can give, so corrections are bounded.
 MAX_CORRECTION = np.array([8.0, 0.4, 0.2])  # of steering rate, throttle and brake
 
-# From a standing start the standing lap is followed for this share of the lap; by then it equals the flying lap.
-STANDING_SHARE = 0.6
+# From a standing start the standing lap is followed for this fraction of the lap; by then it equals the flying lap.
+STANDING_FRACTION = 0.6
 
 # A car without a plan drives slowly along the centreline; every second a plan is tried.
 SLOW_HABITS = CasualHabits(reaction_s=0.0, grip_share=0.5, steer_noise=0.0, pedal_noise=0.0)
@@ -79,7 +79,7 @@ class OptimalDriver:
         if on_line.any():
             standing = self._standing or solve_standing(self._nodes, FOLLOWER_SETTINGS, warm_start=self._lap)
             tables.append(make_table(standing, self._nodes))
-            self._plan[on_line], self._until_m[on_line] = len(tables) - 1, STANDING_SHARE * self._nodes.length_m
+            self._plan[on_line], self._until_m[on_line] = len(tables) - 1, STANDING_FRACTION * self._nodes.length_m
             self._launch_m[on_line] = standing.arc_m[0]
         self._set_tables(tables)
 

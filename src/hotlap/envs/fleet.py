@@ -12,7 +12,7 @@ from hotlap.envs.settings import RacerSettings, start_code
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
-from hotlap.sim.engine import ALL_FINE, Engine, Setting
+from hotlap.sim.engine import ALL_FINE, Engine, Scenario
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.vehicle import car_record
 from hotlap.sim.world import STATE_DTYPE
@@ -115,7 +115,7 @@ class Fleet:
         self._engine = engine
         self.batch = engine.make_batch(num_cars, num_observations(observation))
         self.batch.states["track"] = np.resize([order[track_id] for track_id in driven], num_cars)
-        self.setting = Setting(ribbons_of(self.tracks), car_record(), settings.rules())
+        self.scenario = Scenario(ribbons_of(self.tracks), car_record(), settings.rules())
         self._all_cars = np.ones(num_cars, np.bool_)
 
     @property
@@ -126,7 +126,7 @@ class Fleet:
     @property
     def top_speed_mps(self) -> float:
         """The car's top speed."""
-        return float(self.setting.cars["top_speed_mps"][0])
+        return float(self.scenario.cars["top_speed_mps"][0])
 
     def seed(self, seeds: NDArray[np.uint64]) -> None:
         """Set every car's seed and restart its episode count at zero."""
@@ -141,12 +141,12 @@ class Fleet:
 
     def reset(self, start: str | None = None, mask: NDArray[np.bool_] | None = None) -> None:
         """Begin an episode for the cars in `mask` (default: all); `start` overrides the settings once."""
-        setting = self.setting
+        scenario = self.scenario
         if start is not None:
-            rules = setting.rules.copy()
+            rules = scenario.rules.copy()
             rules["start"] = start_code(start)
-            setting = setting._replace(rules=rules)
-        self._engine.reset(self._all_cars if mask is None else mask, setting, self.batch)
+            scenario = scenario._replace(rules=rules)
+        self._engine.reset(self._all_cars if mask is None else mask, scenario, self.batch)
 
     def step(self, actions: NDArray[np.float32], autoreset: bool, repeat: int = 1) -> None:
         """One step of up to `repeat` ticks with one action per car; the results are in `batch`.
@@ -155,7 +155,7 @@ class Fleet:
         """
         if repeat != 1:
             check_repeat(repeat)
-        bad = self._engine.step(actions, self.setting, self.batch, autoreset=autoreset, repeat=repeat)
+        bad = self._engine.step(actions, self.scenario, self.batch, autoreset=autoreset, repeat=repeat)
         if bad != ALL_FINE:
             raise ActionError(f"action of car {bad} must be finite, got {actions[bad].tolist()}; nothing moved.")
 
@@ -183,7 +183,7 @@ class Fleet:
             loaded[name] = column
         self._check_ranges(loaded)
         self.states[:] = loaded
-        self._engine.observe(self.setting, self.batch)
+        self._engine.observe(self.scenario, self.batch)
 
     def _check_ranges(self, loaded: NDArray[np.void]) -> None:
         """Check all indices: compiled code would read outside its arrays with an index out of range."""
@@ -192,7 +192,7 @@ class Fleet:
                 raise StateError(f"state: column {name!r} must not be negative.")
         if (loaded["track"] >= len(self.tracks)).any():
             raise StateError(f"state: it was saved with more tracks than the {len(self.tracks)} of this fleet.")
-        if (loaded["node"] >= self.setting.ribbons.tracks["num_nodes"][loaded["track"]]).any():
+        if (loaded["node"] >= self.scenario.ribbons.tracks["num_nodes"][loaded["track"]]).any():
             raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
-        if (loaded["next_gate"] >= self.setting.rules["num_gates"][0]).any():
+        if (loaded["next_gate"] >= self.scenario.rules["num_gates"][0]).any():
             raise StateError("state: column 'next_gate' must be less than the number of gates.")

@@ -171,9 +171,9 @@ def _draw_controls(draw: ImageDraw.ImageDraw, steer: float, throttle: float, bra
     left, top, width, height = 16, size - 176, 340, 160
     draw.rounded_rectangle([left, top, left + width, top + height], radius=12, fill=PANEL)
     low, high = top + height - 20, top + 20
-    for x, share, colour in ((left + 24, throttle, THROTTLE), (left + 74, brake, BRAKE)):
+    for x, fraction, colour in ((left + 24, throttle, THROTTLE), (left + 74, brake, BRAKE)):
         draw.rectangle([x, high, x + 34, low], fill=GAUGE)
-        draw.rectangle([x, low - (low - high) * min(max(share, 0.0), 1.0), x + 34, low], fill=colour)
+        draw.rectangle([x, low - (low - high) * min(max(fraction, 0.0), 1.0), x + 34, low], fill=colour)
     middle, reach = left + 226, 92
     y = (low + high) / 2
     draw.rectangle([middle - reach, y - 14, middle + reach, y + 14], fill=GAUGE)

@@ -32,7 +32,7 @@ STUCK_WITHIN_M = 120.0
 TICKS_PER_CALL = 200_000
 MIN_TICKS_PER_CAR, MAX_TICKS_PER_CAR = 60, 600
 
-OnProgress = Callable[[float], None]  # called with the share done, 0 to 1
+OnProgress = Callable[[float], None]  # called with the fraction done, 0 to 1
 
 
 @runtime_checkable
@@ -163,7 +163,7 @@ def drive(driver: Driver, fleet: Fleet, num_laps: int, progress: OnProgress | No
         done = fleet.states["lap"] > num_laps
         running &= ~(done | fleet.batch.terminated | stuck.is_stuck(tick))
         if progress and tick % 30 == 0:
-            progress(_share_done(fleet, running, num_laps))
+            progress(_fraction_done(fleet, running, num_laps))
     return counter
 
 
@@ -193,14 +193,14 @@ def drive_compiled(
         num_ticks = MAX_TICKS_PER_CAR
     running = drives.cars["is_running"]
     while running.any():
-        bad = drive_on_device(driver.packed, memory, rules, fleet.setting, fleet.batch, drives, num_ticks)
+        bad = drive_on_device(driver.packed, memory, rules, fleet.scenario, fleet.batch, drives, num_ticks)
         if bad != ALL_FINE:
             raise ActionError(
                 f"{driver.name}: the action of car {bad} must be finite, got {memory.actions[bad].tolist()}. "
                 "Use another model."
             )
         if progress:
-            progress(_share_done(fleet, running, num_laps))
+            progress(_fraction_done(fleet, running, num_laps))
     return _count_laps(drives)
 
 
@@ -251,10 +251,10 @@ class StuckDetector:
         return tick - self._mark_tick > STUCK_AFTER_S * TICKS_PER_SECOND
 
 
-def _share_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> float:
+def _fraction_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> float:
     num_gates = int(fleet.settings.episode.num_gates)
-    share = (fleet.states["lap"] - 1 + fleet.states["gate"] / num_gates) / num_laps
-    return float(np.where(running, np.minimum(share, 1.0), 1.0).mean())
+    fraction = (fleet.states["lap"] - 1 + fleet.states["gate"] / num_gates) / num_laps
+    return float(np.where(running, np.minimum(fraction, 1.0), 1.0).mean())
 
 
 def make_evaluation_fleet(

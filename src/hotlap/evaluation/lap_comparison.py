@@ -19,7 +19,7 @@ from hotlap.tracks.registry import Track
 TIME_MISMATCH = 0.02
 
 # The nearest node is searched this far around the place that even progress along the raceline gives.
-_SEARCH_SHARE = 0.08  # of the lap
+_SEARCH_FRACTION = 0.08  # of the lap
 _MIN_SEARCH_M = 60.0
 _BLOCK = 512  # points compared at once, to limit memory on long tracks
 _MIN_SPEED_MPS = 0.1  # keeps the time at a point of standstill finite
@@ -155,7 +155,7 @@ def project(raceline: Raceline, nodes: RibbonNodes) -> Floats:
     size = nodes.num_nodes
     x, y = raceline.x_m, raceline.y_m
     step_m = np.hypot(np.diff(x, append=x[0]), np.diff(y, append=y[0]))
-    share = np.concatenate([[0.0], np.cumsum(step_m)[:-1]]) / max(float(step_m.sum()), 1e-9)
+    fraction = np.concatenate([[0.0], np.cumsum(step_m)[:-1]]) / max(float(step_m.sum()), 1e-9)
     course_x, course_y = -np.sin(raceline.psi_rad), np.cos(raceline.psi_rad)  # psi is 0 to the north
 
     def nearest(points: slice, candidates: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -167,8 +167,8 @@ def project(raceline: Raceline, nodes: RibbonNodes) -> Floats:
         return np.take_along_axis(np.broadcast_to(at, square.shape), best[:, None], axis=1)[:, 0]
 
     start = nearest(slice(0, 1), np.arange(size)[None, :])[0]
-    reach = min(round(max(_MIN_SEARCH_M, _SEARCH_SHARE * nodes.length_m) / nodes.step_m), size // 2)
-    centre = start + np.round(share * size).astype(np.intp)
+    reach = min(round(max(_MIN_SEARCH_M, _SEARCH_FRACTION * nodes.length_m) / nodes.step_m), size // 2)
+    centre = start + np.round(fraction * size).astype(np.intp)
     around = np.arange(-reach, reach + 1)[None, :]
     blocks = [slice(first, first + _BLOCK) for first in range(0, len(x), _BLOCK)]
     node = np.concatenate([nearest(block, centre[block, None] + around) for block in blocks])
@@ -203,10 +203,10 @@ def _optimal_profile(
     taken_s = 2.0 * pieces_m / (speed_mps[1:] + speed_mps[:-1])
     reached_s = np.concatenate([[0.0], np.cumsum(taken_s)])
     at = np.clip(np.searchsorted(have_m, arc_m, side="right") - 1, 0, len(taken_s) - 1)
-    share = (arc_m - have_m[at]) / (have_m[at + 1] - have_m[at])
-    at_speed_mps = np.sqrt((1.0 - share) * speed_mps[at] ** 2 + share * speed_mps[at + 1] ** 2)
+    fraction = (arc_m - have_m[at]) / (have_m[at + 1] - have_m[at])
+    at_speed_mps = np.sqrt((1.0 - fraction) * speed_mps[at] ** 2 + fraction * speed_mps[at + 1] ** 2)
     mean_mps = 0.5 * (speed_mps[at] + speed_mps[at + 1])
-    since_s = share * taken_s[at] * 2.0 * mean_mps / (speed_mps[at] + at_speed_mps)
+    since_s = fraction * taken_s[at] * 2.0 * mean_mps / (speed_mps[at] + at_speed_mps)
     time_s = reached_s[at] + since_s
     time_s -= time_s[0]
     if abs(time_s[-1] / optimal_lap_s - 1.0) > TIME_MISMATCH:

@@ -182,7 +182,7 @@ class _GpuEngine:
         if not isinstance(fleet, Fleet):
             raise TypeError("cars behind a bridge are trained on the CPU")
         self._fleet, self._action_repeat, self._batch_cuda = fleet, action_repeat, batch_cuda
-        self._cars = batch_cuda.CudaCars(fleet.setting, *fleet.batch.obs.shape)
+        self._cars = batch_cuda.CudaCars(fleet.scenario, *fleet.batch.obs.shape)
         batch = self._cars.batch
         self.actions = _tensor(self._cars.actions)
         self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))

@@ -121,8 +121,8 @@ def _attempt(task: _Task, edges_m: Floats, guess: Guess, is_warm_start: bool) ->
         make_road_profile(task.nodes, edges_m, task.car, task.settings.margin_m),
         guess,
         task.car,
-        max_slip_share=task.settings.max_slip_share,
-        steering_share=task.settings.steering_share,
+        max_slip_fraction=task.settings.max_slip_fraction,
+        steering_fraction=task.settings.steering_fraction,
         start=task.start.state if task.start else None,
         is_warm_start=is_warm_start,
     )

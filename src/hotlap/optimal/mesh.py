@@ -8,8 +8,8 @@ from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, CarParameters
 
-# Share of the grip that the first guess uses on the centreline: feasible, but close to the optimum's speed.
-GUESS_GRIP_SHARE = 0.75
+# Fraction of the grip that the first guess uses on the centreline: feasible, but close to the optimum's speed.
+GUESS_GRIP_FRACTION = 0.75
 UNDERSTEER_S2PM = 1.2e-3  # extra steering per squared speed, about right for this car
 
 
@@ -17,13 +17,13 @@ def along_track(values: Floats, nodes: RibbonNodes, arc_m: Floats) -> Floats:
     """Node values at arc lengths, linear between nodes and periodic over the lap."""
     place = np.asarray(arc_m) / nodes.step_m
     node = np.floor(place).astype(np.int64)
-    share = place - node
-    return values[node % nodes.num_nodes] * (1.0 - share) + values[(node + 1) % nodes.num_nodes] * share
+    fraction = place - node
+    return values[node % nodes.num_nodes] * (1.0 - fraction) + values[(node + 1) % nodes.num_nodes] * fraction
 
 
 def estimate_speed(nodes: RibbonNodes, car: CarParameters) -> Floats:
     """Estimated speed (m/s) at every node, from a point-mass speed profile."""
-    return speed_profile(nodes.curvature_radpm, nodes.step_m, car, GUESS_GRIP_SHARE)
+    return speed_profile(nodes.curvature_radpm, nodes.step_m, car, GUESS_GRIP_FRACTION)
 
 
 def cut_lap(nodes: RibbonNodes, speed_mps: Floats, interval_s: float, from_m: float = 0.0) -> Floats:

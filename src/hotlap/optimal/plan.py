@@ -17,7 +17,7 @@ TOLERANCE = 5e-4
 RUN_UP_MPS2 = 6.0
 RUN_UP_WPKG = 120.0
 
-# The guess blends into the flying lap by this power of its share of the flying lap's speed.
+# The guess blends into the flying lap by this power of its fraction of the flying lap's speed.
 BLEND_POWER = 4
 
 
@@ -37,13 +37,13 @@ class LapSettings:
     """Margins to the limits of road, grip and steering, and the meshes to solve on."""
 
     margin_m: float = 0.0  # to the road's edge
-    max_slip_share: float | None = None  # of the slip of peak grip; None: no limit
-    steering_share: float = 1.0  # of the maximum steering rate
+    max_slip_fraction: float | None = None  # of the slip of peak grip; None: no limit
+    steering_fraction: float = 1.0  # of the maximum steering rate
     intervals_s: tuple[float, ...] = INTERVALS_S  # with one mesh alone the lap is not refined
 
 
 # Margins everywhere and few intervals: solved reliably without a warm start, and a good warm start itself.
-ROUGH_SETTINGS = LapSettings(margin_m=0.15, max_slip_share=0.9, steering_share=0.85, intervals_s=(0.40,))
+ROUGH_SETTINGS = LapSettings(margin_m=0.15, max_slip_fraction=0.9, steering_fraction=0.85, intervals_s=(0.40,))
 
 
 def make_plan(edges_m: Floats, found: Solution, mesh_change: float = np.nan) -> Plan:
@@ -76,9 +76,9 @@ def guess_from_flying(flying: Plan, lap_m: float, from_m: float, state: Floats) 
     arc_m = arc_m[is_ahead]
     there, controls = (np.tile(column, (2, 1))[is_ahead] for column in (flying.states, flying.controls))
     speed_mps = np.minimum(there[:, State.FORWARD], reachable_speed(state, arc_m - from_m))
-    share = (speed_mps / there[:, State.FORWARD])[:, None] ** BLEND_POWER
-    states = state + share * (there - state)
+    fraction = (speed_mps / there[:, State.FORWARD])[:, None] ** BLEND_POWER
+    states = state + fraction * (there - state)
     states[:, State.FORWARD] = speed_mps
     begin = np.zeros(controls.shape[1])
     begin[[Control.THROTTLE, Control.BRAKE]] = state[[State.THROTTLE, State.BRAKE]]
-    return replace(flying, arc_m=arc_m, states=states, controls=begin + share * (controls - begin))
+    return replace(flying, arc_m=arc_m, states=states, controls=begin + fraction * (controls - begin))

@@ -46,7 +46,7 @@ class PlanTables:
         """
         key_m = _APART_M * which + at_m
         at = np.clip(np.searchsorted(self._key_m, key_m, side="right") - 1, self._first[which], self._last[which] - 1)
-        share = np.clip((key_m - self._key_m[at]) / (self._key_m[at + 1] - self._key_m[at]), 0.0, 1.0)[:, None]
-        rows = self._rows[at] * (1.0 - share) + self._rows[at + 1] * share
+        fraction = np.clip((key_m - self._key_m[at]) / (self._key_m[at + 1] - self._key_m[at]), 0.0, 1.0)[:, None]
+        rows = self._rows[at] * (1.0 - fraction) + self._rows[at + 1] * fraction
         states, controls, gains = np.split(rows, [NUM_STATES, NUM_STATES + NUM_CONTROLS], axis=1)
         return states, controls, gains.reshape(-1, NUM_CONTROLS, NUM_STATES)

@@ -55,8 +55,8 @@ def solve(
     guess: Guess,
     car: CarParameters,
     *,
-    max_slip_share: float | None = None,
-    steering_share: float = 1.0,
+    max_slip_fraction: float | None = None,
+    steering_fraction: float = 1.0,
     start: Floats | None = None,
     end: tuple[Floats, Floats] | None = None,
     is_warm_start: bool = False,
@@ -64,17 +64,17 @@ def solve(
 ) -> Solution:
     """The fastest way over the road: a closed flying lap, or, with a `start` state, from there to the end.
 
-    `max_slip_share` limits both axles' slip to that share of the slip of peak grip; `steering_share` limits the
-    steering rate to that share of its maximum. `end` is the lower and upper bound of the final state.
+    `max_slip_fraction` limits both axles' slip to that fraction of the slip of peak grip; `steering_fraction` limits
+    the steering rate to that fraction of its maximum. `end` is the lower and upper bound of the final state.
     `is_warm_start` says that the guess is the solution of a similar problem.
     """
     count = len(road.lengths_m)
-    program = make_program(road, car, start, has_slip_limit=max_slip_share is not None)
+    program = make_program(road, car, start, has_slip_limit=max_slip_fraction is not None)
     limit = np.zeros(program.constraints.shape[0])
     num_defects = count * DEGREE * NUM_STATES
     limit[num_defects : num_defects + count] = 1.0
-    limit[num_defects + count :] = max_slip_share
-    low, high = _bounds(road, car.steering_rate_per_s * steering_share, end)
+    limit[num_defects + count :] = max_slip_fraction
+    low, high = _bounds(road, car.steering_rate_per_s * steering_fraction, end)
 
     problem = {"x": program.variables, "f": program.cost_s, "g": program.constraints}
     solver = ca.nlpsol("lap", "ipopt", problem, _options(max_iterations, is_warm_start) | program.derivatives)

@@ -1,4 +1,4 @@
-"""Numbers as text for pages, tables and the command line: times, shares, differences and counts.
+"""Numbers as text for pages, tables and the command line: times, fractions, differences and counts.
 
 A value that rounds to zero has no minus sign.
 """
@@ -15,7 +15,7 @@ def seconds(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share of 1, rounded down so that only the whole of it reads 100 %: 96.6 %."""
+    """A fraction of 1, rounded down so that only the whole of it reads 100 %: 96.6 %."""
     return MISSING if value is None else f"{math.floor(1000.0 * value + 1e-6) / 10.0:g} %"
 
 
@@ -25,7 +25,7 @@ def gap_percent(value: float | None, decimals: int = 1) -> str:
 
 
 def whole_percent(value: float) -> str:
-    """A share of 1 in whole per cent: 12 %."""
+    """A fraction of 1 in whole per cent: 12 %."""
     return f"{_rounded(100.0 * value, '.0f')} %"
 
 

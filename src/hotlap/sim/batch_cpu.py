@@ -10,7 +10,7 @@ from numba.np.ufunc import parallel as numba_parallel
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point, kernel
-from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.step import Batch, is_finite, make_batch, reset_car, step_car
@@ -94,23 +94,23 @@ class CpuEngine:
         """A batch of `num_cars` cars, all zero."""
         return make_batch(num_cars, num_observations)
 
-    def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
+    def reset(self, mask: NDArray[np.bool_], scenario: Scenario, batch: Batch) -> None:
         """Begin an episode for every car in `mask`."""
-        reset_cars(mask, *setting, batch)
+        reset_cars(mask, *scenario, batch)
 
     def step(
-        self, actions: NDArray[np.float32], setting: Setting, batch: Batch, *, autoreset: bool, repeat: int
+        self, actions: NDArray[np.float32], scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
         if self.num_threads == 1 or not _POOL.is_usable:
-            return int(step_serial(actions, *setting, batch, autoreset, repeat))
+            return int(step_serial(actions, *scenario, batch, autoreset, repeat))
         with _POOL.lock:
             numba.set_num_threads(self.num_threads)
-            return int(step_parallel(actions, *setting, batch, autoreset, repeat))
+            return int(step_parallel(actions, *scenario, batch, autoreset, repeat))
 
-    def observe(self, setting: Setting, batch: Batch) -> None:
+    def observe(self, scenario: Scenario, batch: Batch) -> None:
         """Fill the observations of every car from its state."""
-        observe_cars(setting.ribbons, setting.cars, batch)
+        observe_cars(scenario.ribbons, scenario.cars, batch)
 
 
 def default_threads() -> int:
@@ -124,11 +124,11 @@ def warm_up(parallel: bool = True) -> None:
     """Compile everything, or load it from the disk cache, before the first step."""
     ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(8, NODE_DTYPE), np.zeros(8, PORTAL_DTYPE))
     ribbons.tracks["num_nodes"], ribbons.tracks["step_m"], ribbons.tracks["length_m"] = 8, 1.0, 8.0
-    setting = Setting(ribbons, np.ones(1, CAR_DTYPE), np.ones(1, RULES_DTYPE))
+    scenario = Scenario(ribbons, np.ones(1, CAR_DTYPE), np.ones(1, RULES_DTYPE))
     batch, actions = make_batch(0), np.zeros((0, 3), np.float32)
-    reset_cars(np.zeros(0, np.bool_), *setting, batch)
-    observe_cars(*setting[:2], batch)
-    step_serial(actions, *setting, batch, False, 1)
+    reset_cars(np.zeros(0, np.bool_), *scenario, batch)
+    observe_cars(*scenario[:2], batch)
+    step_serial(actions, *scenario, batch, False, 1)
     if parallel and _POOL.is_usable:
         with _POOL.lock:
-            step_parallel(actions, *setting, batch, True, 1)
+            step_parallel(actions, *scenario, batch, True, 1)

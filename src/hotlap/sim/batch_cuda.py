@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hotlap.errors import CudaError
 from hotlap.sim.compilation import kernel
 from hotlap.sim.cuda_compilation import exact_kernel
-from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.maths import sin_cos
 from hotlap.sim.rays import NUM_RAYS
 from hotlap.sim.rewards import RULES_DTYPE
@@ -153,14 +153,14 @@ class CudaCars:
     torch uses them without a copy.
     """
 
-    def __init__(self, setting: Setting, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> None:
+    def __init__(self, scenario: Scenario, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> None:
         problem = find_problem()
         if problem:
             raise CudaError(f"--device cuda: {problem}")
         self.num_cars, self.num_observations = num_cars, num_observations
         self._kernels = _kernels()
-        self._ribbons = Ribbons(*(cuda.to_device(array) for array in setting.ribbons))
-        self._cars, self._rules = cuda.to_device(setting.cars), cuda.to_device(setting.rules)
+        self._ribbons = Ribbons(*(cuda.to_device(array) for array in scenario.ribbons))
+        self._cars, self._rules = cuda.to_device(scenario.cars), cuda.to_device(scenario.rules)
         self.batch = Batch(*(cuda.to_device(array) for array in make_batch(num_cars, num_observations)))
         self.actions = cuda.to_device(np.zeros((num_cars, 3), np.float32))
         self._bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
@@ -256,24 +256,24 @@ class CudaEngine:
 
     def __init__(self) -> None:
         self._cars: CudaCars | None = None
-        self._setting: Setting | None = None
+        self._scenario: Scenario | None = None
 
     def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         """Room for `num_cars` cars, all zero."""
         return make_batch(num_cars, num_observations)
 
-    def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
+    def reset(self, mask: NDArray[np.bool_], scenario: Scenario, batch: Batch) -> None:
         """Begin an episode for every car in `mask`."""
-        cars = self._upload(setting, batch)
+        cars = self._upload(scenario, batch)
         cars.batch.infos.copy_to_device(batch.infos)  # type: ignore[attr-defined]
         cars.reset(mask)
         _download(cars.batch, batch)
 
     def step(
-        self, actions: NDArray[np.float32], setting: Setting, batch: Batch, *, autoreset: bool, repeat: int
+        self, actions: NDArray[np.float32], scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
-        cars = self._upload(setting, batch)
+        cars = self._upload(scenario, batch)
         cars.actions.copy_to_device(np.ascontiguousarray(actions))
         cars.step(autoreset=autoreset, repeat=repeat)
         bad_car = cars.find_bad_car()
@@ -281,25 +281,25 @@ class CudaEngine:
             _download(cars.batch, batch)
         return bad_car
 
-    def observe(self, setting: Setting, batch: Batch) -> None:
+    def observe(self, scenario: Scenario, batch: Batch) -> None:
         """Fill the observations of every car from its state."""
-        cars = self._upload(setting, batch)
+        cars = self._upload(scenario, batch)
         cars.reset(np.zeros(cars.num_cars, np.bool_))
         batch.obs[:] = cars.batch.obs.copy_to_host()  # type: ignore[attr-defined]
 
-    def _upload(self, setting: Setting, batch: Batch) -> CudaCars:
+    def _upload(self, scenario: Scenario, batch: Batch) -> CudaCars:
         """The cars on the GPU, with the states of `batch`; recreated for other tracks or another number of cars."""
-        known = self._setting
-        is_same = known is not None and known.ribbons is setting.ribbons and known.cars is setting.cars
+        known = self._scenario
+        is_same = known is not None and known.ribbons is scenario.ribbons and known.cars is scenario.cars
         num_cars, num_observations = batch.obs.shape
         if (
             self._cars is None
             or not is_same
             or (self._cars.num_cars, self._cars.num_observations) != (num_cars, num_observations)
         ):
-            self._cars = CudaCars(setting, num_cars, num_observations)
-        self._setting = setting
-        self._cars.set_rules(setting.rules)
+            self._cars = CudaCars(scenario, num_cars, num_observations)
+        self._scenario = scenario
+        self._cars.set_rules(scenario.rules)
         self._cars.upload(batch.states)
         return self._cars
 

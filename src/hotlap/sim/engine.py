@@ -13,7 +13,7 @@ DeviceName = Literal["cpu", "cuda"]
 ALL_FINE = -1  # no car had a bad action
 
 
-class Setting(NamedTuple):
+class Scenario(NamedTuple):
     """What is constant while cars drive: tracks, car parameters and episode rules, as records."""
 
     ribbons: Ribbons
@@ -27,16 +27,16 @@ class Engine(Protocol):
     def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         """A batch of `num_cars` cars, all zero."""
 
-    def reset(self, mask: NDArray[np.bool_], setting: Setting, batch: Batch) -> None:
+    def reset(self, mask: NDArray[np.bool_], scenario: Scenario, batch: Batch) -> None:
         """Begin an episode for every car in `mask`."""
 
     def step(
-        self, actions: NDArray[np.float32], setting: Setting, batch: Batch, *, autoreset: bool, repeat: int
+        self, actions: NDArray[np.float32], scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
         """Step every car by up to `repeat` ticks with its action.
 
         Returns ALL_FINE, or the first car whose action is not finite, in which case no car moved.
         """
 
-    def observe(self, setting: Setting, batch: Batch) -> None:
+    def observe(self, scenario: Scenario, batch: Batch) -> None:
         """Fill the observations of every car from its state."""

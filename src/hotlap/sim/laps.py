@@ -15,8 +15,8 @@ ZERO, ONE = F(0.0), F(1.0)
 
 
 @kernel
-def crossing_share(gate_s_m, from_s_m, to_s_m, moved_m, length_m):
-    """The share of a tick's distance at which the gate was crossed forwards; negative if it was not crossed."""
+def crossing_fraction(gate_s_m, from_s_m, to_s_m, moved_m, length_m):
+    """The fraction of a tick's distance at which the gate was crossed forwards; negative if it was not crossed."""
     if moved_m <= ZERO:
         return -ONE
     gap_m = gate_s_m - from_s_m
@@ -38,18 +38,18 @@ def count_gates(me, from_s_m, to_s_m, moved_m, length_m, num_gates):
     # At the inside wall of a bend arc length grows quickly: two gates in a tick are possible, more are not.
     for _ in range(2):
         gate_s_m = F(me.next_gate) * length_m / F(num_gates)
-        share = crossing_share(gate_s_m, from_s_m, to_s_m, moved_m, length_m)
-        if share < ZERO:
+        fraction = crossing_fraction(gate_s_m, from_s_m, to_s_m, moved_m, length_m)
+        if fraction < ZERO:
             break
         if me.next_gate == 0:
             if me.clock_runs:
                 whole_ticks = me.tick - 1 - me.lap_start_tick
-                lap_time_s = (F(whole_ticks) + (share - me.lap_start_share)) * TICK_S
+                lap_time_s = (F(whole_ticks) + (fraction - me.lap_start_share)) * TICK_S
                 lap_clean = me.lap_spoiled == 0
                 me.lap += 1
             me.clock_runs = 1
             me.lap_start_tick = me.tick - 1
-            me.lap_start_share = share
+            me.lap_start_share = fraction
             me.lap_spoiled = 0
         me.gate = me.next_gate
         me.next_gate = me.next_gate + 1 if me.next_gate + 1 < num_gates else 0

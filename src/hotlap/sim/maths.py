@@ -113,6 +113,6 @@ def clamp(value, low, high):
 
 
 @kernel
-def mix(start, end, share):
-    """The point `share` of the way from `start` to `end`."""
-    return start + (end - start) * share
+def mix(start, end, fraction):
+    """The point `fraction` of the way from `start` to `end`."""
+    return start + (end - start) * fraction

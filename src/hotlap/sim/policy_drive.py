@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point, rare_kernel
-from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory, decide, make_memory, pack_policy
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
@@ -128,7 +128,7 @@ def drive_further(
     policy: PackedPolicy,
     memory: PolicyMemory,
     rules: DriveRules,
-    setting: Setting,
+    scenario: Scenario,
     batch: Batch,
     drives: Drives,
     num_ticks: int,
@@ -139,7 +139,7 @@ def drive_further(
     """
 
     def work(worker: int) -> None:
-        drive_cars(worker, policy, memory, rules, *setting, batch, drives, num_ticks)
+        drive_cars(worker, policy, memory, rules, *scenario, batch, drives, num_ticks)
 
     num_workers = len(memory.work)
     if num_workers == 1:
@@ -157,6 +157,6 @@ def warm_up() -> None:
     layer = np.zeros((NUM_ACTIONS, NUM_OBSERVATIONS), F), np.zeros(NUM_ACTIONS, F)
     policy = pack_policy([layer], activation="tanh", bounds=(np.zeros(NUM_ACTIONS, F), np.ones(NUM_ACTIONS, F)))
     ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(1, NODE_DTYPE), np.zeros(1, PORTAL_DTYPE))
-    setting, batch = Setting(ribbons, np.zeros(1, CAR_DTYPE), np.zeros(1, RULES_DTYPE)), make_batch(0)
+    scenario, batch = Scenario(ribbons, np.zeros(1, CAR_DTYPE), np.zeros(1, RULES_DTYPE)), make_batch(0)
     drives = begin_drives(batch, np.zeros(0), num_laps=1)
-    drive_further(policy, make_memory(policy, 0), DriveRules(1, 1, 1, 1.0), setting, batch, drives, 1)
+    drive_further(policy, make_memory(policy, 0), DriveRules(1, 1, 1, 1.0), scenario, batch, drives, 1)

@@ -9,7 +9,7 @@ from numba import cuda, types
 from hotlap.errors import CudaError
 from hotlap.sim.batch_cuda import THREADS_PER_BLOCK, array_type, batch_type, find_problem, ribbons_type
 from hotlap.sim.cuda_compilation import exact_kernel
-from hotlap.sim.engine import ALL_FINE, Setting
+from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.policy_drive import DRIVE_DTYPE, DriveRules, Drives, drive_on
 from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, PolicyMemory
 from hotlap.sim.rewards import RULES_DTYPE
@@ -32,8 +32,8 @@ def _kernel() -> Any:
     rules = types.NamedTuple((types.int64, types.int64, types.int64, types.float64), DriveRules)
     laps = array_type(np.int32, 2), table, array_type(np.bool_, 2)
     drives = types.NamedTuple((array_type(DRIVE_DTYPE), *laps), Drives)
-    setting = ribbons_type(), array_type(CAR_DTYPE), array_type(RULES_DTYPE)
-    arguments = (policy, memory, rules, *setting, batch_type(), drives, types.int64)
+    scenario = ribbons_type(), array_type(CAR_DTYPE), array_type(RULES_DTYPE)
+    arguments = (policy, memory, rules, *scenario, batch_type(), drives, types.int64)
     return exact_kernel(_drive, arguments, sums_float64=True)
 
 
@@ -41,7 +41,7 @@ def drive_further_on_gpu(
     policy: PackedPolicy,
     memory: PolicyMemory,
     rules: DriveRules,
-    setting: Setting,
+    scenario: Scenario,
     batch: Batch,
     drives: Drives,
     num_ticks: int,
@@ -52,8 +52,8 @@ def drive_further_on_gpu(
         raise CudaError(f"--device cuda: {problem}")
     changing = (memory, batch, drives)
     on_device = [type(part)(*map(cuda.to_device, part)) for part in changing]
-    constant = [type(part)(*map(cuda.to_device, part)) for part in (policy, setting.ribbons)]
-    cars, episode_rules = cuda.to_device(setting.cars), cuda.to_device(setting.rules)
+    constant = [type(part)(*map(cuda.to_device, part)) for part in (policy, scenario.ribbons)]
+    cars, episode_rules = cuda.to_device(scenario.cars), cuda.to_device(scenario.rules)
     num_blocks = max(1, -(-len(batch.states) // THREADS_PER_BLOCK))
     plain_rules = DriveRules(int(rules.num_laps), int(rules.repeat), int(rules.stuck_after_ticks), rules.stuck_within_m)
     device_memory, device_batch, device_drives = on_device

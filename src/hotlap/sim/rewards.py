@@ -31,17 +31,17 @@ RULES_DTYPE = np.dtype(
 
 
 @kernel
-def reward_terms(rules, moved_share, speed_share, is_still, pays_for_wall, pays_for_edge):
+def reward_terms(rules, moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
-    `moved_share` is the tick's distance over the lap's length, or over the one that the rules name; `speed_share` is
+    `moved_fraction` is the tick's distance over the lap's length, or over the one that the rules name; `speed_fraction` is
     the speed over the top speed.
     """
     return (
-        rules.progress * moved_share,
-        rules.speed_bonus * speed_share,
+        rules.progress * moved_fraction,
+        rules.speed_bonus * speed_fraction,
         rules.wall_penalty if pays_for_wall else ZERO,
         rules.off_track_penalty if pays_for_edge else ZERO,
-        rules.backward_penalty if moved_share < ZERO else ZERO,
+        rules.backward_penalty if moved_fraction < ZERO else ZERO,
         rules.stillness_penalty if is_still else ZERO,
     )

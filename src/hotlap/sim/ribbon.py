@@ -153,8 +153,8 @@ def _stray(x: NDArray[np.float32], y: NDArray[np.float32], span: int) -> NDArray
     stray2 = np.zeros(len(x0))
     for offset in range(1, span):
         px, py = np.roll(x0, -offset) - x0, np.roll(y0, -offset) - y0
-        share = np.clip((px * dx + py * dy) / squared_length, 0.0, 1.0)
-        ex, ey = px - share * dx, py - share * dy
+        fraction = np.clip((px * dx + py * dy) / squared_length, 0.0, 1.0)
+        ex, ey = px - fraction * dx, py - fraction * dy
         stray2 = np.maximum(stray2, ex * ex + ey * ey)
     # A millimetre for the rounding of float32 coordinates.
     return np.sqrt(stray2) + 1e-3
@@ -176,7 +176,7 @@ def ahead_of(nodes, k, x, y):
 
 @kernel
 def locate(track, nodes, node, x, y):
-    """Position of a point on the ribbon, searched from `node`: (node, share of the step to the next, metres left).
+    """Position of a point on the ribbon, searched from `node`: (node, fraction of the step to the next, metres left).
 
     O(1) for a car, which moves about a metre in a tick.
     """
@@ -195,25 +195,25 @@ def locate(track, nodes, node, x, y):
             behind = ahead_of(nodes, first + node, x, y)
         else:
             break
-    share = min(max(behind / (behind - beyond), ZERO), ONE) if behind > beyond else ZERO
+    fraction = min(max(behind / (behind - beyond), ZERO), ONE) if behind > beyond else ZERO
     here, there = nodes[U(first + node)], nodes[U(first + following)]
-    normal_x = -mix(here.tangent_y, there.tangent_y, share)
-    normal_y = mix(here.tangent_x, there.tangent_x, share)
-    left_m = (x - mix(here.x_m, there.x_m, share)) * normal_x + (y - mix(here.y_m, there.y_m, share)) * normal_y
-    return node, share, left_m
+    normal_x = -mix(here.tangent_y, there.tangent_y, fraction)
+    normal_y = mix(here.tangent_x, there.tangent_x, fraction)
+    left_m = (x - mix(here.x_m, there.x_m, fraction)) * normal_x + (y - mix(here.y_m, there.y_m, fraction)) * normal_y
+    return node, fraction, left_m
 
 
 @kernel
-def place(track, nodes, node, share, left_m):
+def place(track, nodes, node, fraction, left_m):
     """World position of a point on the ribbon: the inverse of `locate`."""
     here = nodes[U(track.first_node + node)]
     there = nodes[U(track.first_node + node_after(track, node))]
-    x = mix(here.x_m, there.x_m, share) - mix(here.tangent_y, there.tangent_y, share) * left_m
-    y = mix(here.y_m, there.y_m, share) + mix(here.tangent_x, there.tangent_x, share) * left_m
+    x = mix(here.x_m, there.x_m, fraction) - mix(here.tangent_y, there.tangent_y, fraction) * left_m
+    y = mix(here.y_m, there.y_m, fraction) + mix(here.tangent_x, there.tangent_x, fraction) * left_m
     return x, y
 
 
 @kernel
-def arc_length(track, node, share):
+def arc_length(track, node, fraction):
     """Metres along the centreline from the start line."""
-    return (F(node) + share) * track.step_m
+    return (F(node) + fraction) * track.step_m

@@ -50,30 +50,30 @@ def limited(value):
 @kernel
 def point_distance(point, reach_m):
     """How far ahead (m) a point lies; point -1 is the car's own place."""
-    share = F(point + 1) / F(NUM_POINTS)
-    return share * share * reach_m
+    fraction = F(point + 1) / F(NUM_POINTS)
+    return fraction * fraction * reach_m
 
 
 @kernel
 def point_ahead(me, track, distance_m):
-    """Node and share of the point of the centreline that lies `distance_m` ahead of the car."""
+    """Node and fraction of the point of the centreline that lies `distance_m` ahead of the car."""
     steps = me.share + distance_m / track.step_m
     whole = int(steps)
     return (me.node + whole) % track.num_nodes, steps - F(whole)
 
 
 @kernel
-def tangent_at(track, nodes, node, share):
+def tangent_at(track, nodes, node, fraction):
     """The direction of the centreline, almost of unit length."""
     here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
-    return mix(here.tangent_x, there.tangent_x, share), mix(here.tangent_y, there.tangent_y, share)
+    return mix(here.tangent_x, there.tangent_x, fraction), mix(here.tangent_y, there.tangent_y, fraction)
 
 
 @kernel
-def edges_at(track, nodes, node, share):
+def edges_at(track, nodes, node, fraction):
     """Distances (m) from the centreline to the road's left and right edge."""
     here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
-    return mix(here.road_left_m, there.road_left_m, share), mix(here.road_right_m, there.road_right_m, share)
+    return mix(here.road_left_m, there.road_left_m, fraction), mix(here.road_right_m, there.road_right_m, fraction)
 
 
 @kernel
@@ -105,18 +105,18 @@ def view_point(me, track, nodes, point, view):
     speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
     reach_m = MIN_REACH_M + REACH_S * speed_mps
     from_m, to_m = point_distance(point - 1, reach_m), point_distance(point, reach_m)
-    node, share = point_ahead(me, track, from_m)
-    from_x, from_y = tangent_at(track, nodes, node, share)
-    node, share = point_ahead(me, track, to_m)
-    to_x, to_y = tangent_at(track, nodes, node, share)
+    node, fraction = point_ahead(me, track, from_m)
+    from_x, from_y = tangent_at(track, nodes, node, fraction)
+    node, fraction = point_ahead(me, track, to_m)
+    to_x, to_y = tangent_at(track, nodes, node, fraction)
     turn_rad = arc_tangent(from_x * to_y - from_y * to_x, from_x * to_x + from_y * to_y)
-    left_m, right_m = edges_at(track, nodes, node, share)
+    left_m, right_m = edges_at(track, nodes, node, fraction)
     sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     first = NUM_POSITION + COLUMNS_PER_POINT * point
     view[first] = limited(RADIUS_SCALE_M * turn_rad / (to_m - from_m))
-    x_m, y_m = place(track, nodes, node, share, left_m)
+    x_m, y_m = place(track, nodes, node, fraction, left_m)
     view[first + 1] = bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m)
-    x_m, y_m = place(track, nodes, node, share, -right_m)
+    x_m, y_m = place(track, nodes, node, fraction, -right_m)
     view[first + 2] = bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m)
 
 

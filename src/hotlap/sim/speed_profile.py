@@ -29,13 +29,13 @@ def _sweep(squared, curvature, step_m, grip_mps2, drag_per_m, power_wpkg, force_
 
 
 def speed_profile(
-    curvature_radpm: NDArray[np.float64], step_m: float, car: CarParameters, grip_share: float
+    curvature_radpm: NDArray[np.float64], step_m: float, car: CarParameters, grip_fraction: float
 ) -> NDArray[np.float64]:
-    """Speeds (m/s) along a closed line driven with `grip_share` of the grip, estimated for a point mass.
+    """Speeds (m/s) along a closed line driven with `grip_fraction` of the grip, estimated for a point mass.
 
     The drive can use 0.6 of the remaining grip, since only the rear wheels are driven.
     """
-    grip_mps2 = grip_share * car.friction * float(GRAVITY_MPS2)
+    grip_mps2 = grip_fraction * car.friction * float(GRAVITY_MPS2)
     top2 = car.top_speed_mps * car.top_speed_mps
     squared = np.minimum(grip_mps2 / np.maximum(np.abs(curvature_radpm), 1e-9), top2)
     drag_per_m = 0.5 * AIR_DENSITY_KGPM3 * car.drag_area_m2 / car.mass_kg

@@ -46,7 +46,7 @@ class CarParameters(NamedTuple):
     stiffness_rear: float = 14.0
 
     # Drive and brakes: 230 kW at the rear wheels; the force limit is first gear's. Brakes can lock every wheel;
-    # 74 % front is more than its share of the load at full braking, so that the front gives up first.
+    # 74 % front is more than its fraction of the load at full braking, so that the front gives up first.
     power_w: float = 230e3
     drive_force_n: float = 10.0e3
     brake_force_n: float = 24.0e3
@@ -78,7 +78,7 @@ class CarParameters(NamedTuple):
     kinematic_rate_per_s: float = 20.0
     slip_floor_mps: float = 3.0
 
-    # Walls: friction along the wall per speed into it, share of the impact's torque that turns the car.
+    # Walls: friction along the wall per speed into it, fraction of the impact's torque that turns the car.
     wall_friction: float = 0.45
     wall_yaw_share: float = 0.25
 
@@ -92,8 +92,8 @@ class CarParameters(NamedTuple):
 
         The kernels' own is `steering_limit`.
         """
-        share = 1.0 / (1.0 + speed2 / self.steering_scale_mps**2)
-        return self.steering_fast_rad + (self.steering_slow_rad - self.steering_fast_rad) * share
+        fraction = 1.0 / (1.0 + speed2 / self.steering_scale_mps**2)
+        return self.steering_fast_rad + (self.steering_slow_rad - self.steering_fast_rad) * fraction
 
     @property
     def top_speed_mps(self) -> float:
@@ -188,8 +188,8 @@ class Body(NamedTuple):
 @kernel
 def steering_limit(speed2, car):
     """Road-wheel angle (rad) at full lock, for a squared speed: generous when parking, small when fast."""
-    share = ONE / (ONE + speed2 * car.per_steering_scale2)
-    return car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * share
+    fraction = ONE / (ONE + speed2 * car.per_steering_scale2)
+    return car.steering_fast_rad + (car.steering_slow_rad - car.steering_fast_rad) * fraction
 
 
 @kernel

@@ -23,11 +23,11 @@ NUM_ACTIONS = 3  # steer, throttle, brake
 OBS_SPEED, OBS_YAW_RATE, OBS_STEER, OBS_PROGRESS, OBS_OFFSET = range(NUM_RAYS, NUM_OBSERVATIONS)
 YAW_RATE_SCALE_RADPS = F(5.0)
 
-# Random starts: share of the half-width used, heading scatter, and the share of the feasible speed, from and to.
+# Random starts: fraction of the half-width used, heading scatter, and the fraction of the feasible speed, from and to.
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
-# Random starts of cars that have spun: the share of the distance to the walls used, and the greatest yaw rate of those
+# Random starts of cars that have spun: the fraction of the distance to the walls used, and the greatest yaw rate of those
 # that slide. Half of them do, at up to the feasible speed; the others stand.
 SPUN_WIDTH = F(0.95)
 SPUN_YAW_RADPS = F(2.0)
@@ -100,12 +100,12 @@ def begin_episode(me, tracks, nodes, rules):
     A fraction of the random starts have spun: on or beside the road, with any heading, standing or sliding.
     """
     track = tracks[me.track]
-    node, share, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
+    node, fraction, left_m, turn_rad, pace = 0, ZERO, ZERO, ZERO, ZERO
     is_spun = False
     is_random = rules.start == START_RANDOM
     if is_random:
         node = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
-        share = uniform(me.seed, me.episode, 1)
+        fraction = uniform(me.seed, me.episode, 1)
         side = TWO * uniform(me.seed, me.episode, 2) - ONE
         turn_rad = START_HEADING_RAD * (TWO * uniform(me.seed, me.episode, 3) - ONE)
         pace = mix(START_SPEED_FROM, START_SPEED_TO, uniform(me.seed, me.episode, 4))
@@ -117,7 +117,7 @@ def begin_episode(me, tracks, nodes, rules):
             pace = max(ZERO, TWO * uniform(me.seed, me.episode, 7) - ONE)
             left_m = SPUN_WIDTH * side * (at.wall_left_m if side > ZERO else at.wall_right_m)
     here = nodes[U(track.first_node + node)]
-    me.x_m, me.y_m = place(track, nodes, node, share, left_m)
+    me.x_m, me.y_m = place(track, nodes, node, fraction, left_m)
     me.yaw_rad = wrap_angle(arc_tangent(here.tangent_y, here.tangent_x) + turn_rad)
     me.forward_mps = pace * here.start_speed_mps
     me.left_mps = ZERO
@@ -214,14 +214,14 @@ def move(me, track, nodes, steer, throttle, brake, car):
     me.forward_mps, me.left_mps, me.yaw_radps = body[0], body[1], body[2]
     me.steer, me.throttle, me.brake, me.shift_n = body[3], body[4], body[5], body[6]
 
-    node, share, left_m = locate(track, nodes, me.node, me.x_m, me.y_m)
+    node, fraction, left_m = locate(track, nodes, me.node, me.x_m, me.y_m)
     steps = node - me.node
     if 2 * steps > track.num_nodes:
         steps -= track.num_nodes
     elif 2 * steps < -track.num_nodes:
         steps += track.num_nodes
-    moved_m = (F(steps) + (share - me.share)) * track.step_m
-    me.node, me.share, me.lateral_m = node, share, left_m
+    moved_m = (F(steps) + (fraction - me.share)) * track.step_m
+    me.node, me.share, me.lateral_m = node, fraction, left_m
     return moved_m
 
 
@@ -245,8 +245,8 @@ def tick(me, action, tracks, nodes, portals, cars, rules, info):
     length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
     is_fast = speed_mps >= rules.penalty_min_speed_mps
     pays_for_wall, pays_for_edge = is_fast and touches_wall, is_fast and room_m < ZERO
-    speed_share = speed_mps / car.top_speed_mps
-    terms = reward_terms(rules, moved_m / length_m, speed_share, is_still, pays_for_wall, pays_for_edge)
+    speed_fraction = speed_mps / car.top_speed_mps
+    terms = reward_terms(rules, moved_m / length_m, speed_fraction, is_still, pays_for_wall, pays_for_edge)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)
@@ -270,7 +270,7 @@ def describe(me, info):
 
 @kernel
 def observe_ray(me, tracks, portals, ray, cos_yaw, sin_yaw):
-    """The observation of one ray: the distance to the wall as a share of the ray's range."""
+    """The observation of one ray: the distance to the wall as a fraction of the ray's range."""
     dx, dy = ray_direction(ray, cos_yaw, sin_yaw)
     return cast(tracks[me.track], portals, me.node, me.x_m, me.y_m, dx, dy) / RAY_RANGE_M
 

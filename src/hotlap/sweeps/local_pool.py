@@ -69,7 +69,7 @@ class _Worker:
 
 
 class LocalPool:
-    """Runs up to `num_workers` tasks at a time, each in a process with its share of the cores."""
+    """Runs up to `num_workers` tasks at a time, each in a process with its fraction of the cores."""
 
     def __init__(self, num_workers: int, log_folder: Path) -> None:
         self.num_slots = num_workers
@@ -153,8 +153,8 @@ class LocalPool:
 
 def _worker_environ(num_workers: int) -> dict[str, str]:
     """One thread for torch's libraries, and the cores shared out for the simulator."""
-    share = max(1, default_threads() // num_workers)
-    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": str(share)}
+    fraction = max(1, default_threads() // num_workers)
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": str(fraction)}
     return {**os.environ, **threads, "PYTHONUNBUFFERED": "1"}
 
 

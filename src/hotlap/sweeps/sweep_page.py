@@ -107,9 +107,11 @@ def _render_single(status: SweepStatus) -> list[str]:
     body += [render_note(f"Trial {t.number} failed: {t.reason}") for t in status.trials if t.reason is not None]
     body.append(render_headline(headline))
     if status.importances:
-        rows = [[key, f"{100.0 * share:.0f} %"] for key, share in status.importances.items()]
-        about = "The share of the objective's variation among the better trials that each setting explains (PED-ANOVA)."
-        body.append(_section("Parameter importance", render_table(Table(["setting", "share"], rows)), about))
+        rows = [[key, f"{100.0 * fraction:.0f} %"] for key, fraction in status.importances.items()]
+        about = (
+            "The fraction of the objective's variation among the better trials that each setting explains (PED-ANOVA)."
+        )
+        body.append(_section("Parameter importance", render_table(Table(["setting", "fraction"], rows)), about))
     ranked = status.ranked()
     numbers = {trial.number for trial in ranked}
     rest = [trial for trial in status.trials if trial.number not in numbers]

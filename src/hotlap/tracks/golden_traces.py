@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.sim.engine import Engine, Setting
+from hotlap.sim.engine import Engine, Scenario
 from hotlap.sim.rewards import RULES_DTYPE, START_RANDOM
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.vehicle import car_record
@@ -53,13 +53,13 @@ def golden_digest(engine: Engine) -> str:
     batch = engine.make_batch(num_cars)
     batch.states["track"] = np.arange(num_cars) % len(tracks)
     batch.states["seed"] = np.arange(num_cars)
-    setting = Setting(ribbons, car_record(), _rules())
+    scenario = Scenario(ribbons, car_record(), _rules())
     digest = hashlib.sha256()
-    for constant in (*ribbons, setting.cars, setting.rules[list(RULES)]):
+    for constant in (*ribbons, scenario.cars, scenario.rules[list(RULES)]):
         _update(digest, constant)
-    engine.reset(np.ones(num_cars, np.bool_), setting, batch)
+    engine.reset(np.ones(num_cars, np.bool_), scenario, batch)
     for tick in range(TICKS):
-        engine.step(scripted_actions(batch.obs, tick), setting, batch, autoreset=True, repeat=1)
+        engine.step(scripted_actions(batch.obs, tick), scenario, batch, autoreset=True, repeat=1)
         if tick % DIGEST_EVERY == 0:
             for array in batch:
                 _update(digest, array)

@@ -29,8 +29,8 @@ from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.geometry.spline import FloatArray
 
-# Random starts are limited to the speed of a lap with this share of the grip, so that every start can be driven.
-START_GRIP_SHARE = 0.6
+# Random starts are limited to the speed of a lap with this fraction of the grip, so that every start can be driven.
+START_GRIP_FRACTION = 0.6
 
 _ID_RULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _DATA = Path(str(files("hotlap.tracks"))) / "data"
@@ -54,7 +54,7 @@ class Track:
     @cached_property
     def start_speed_mps(self) -> FloatArray:
         """For every node a speed from which a car can still drive the lap."""
-        return speed_profile(self.nodes.curvature_radpm, self.nodes.step_m, CarParameters(), START_GRIP_SHARE)
+        return speed_profile(self.nodes.curvature_radpm, self.nodes.step_m, CarParameters(), START_GRIP_FRACTION)
 
     @cached_property
     def ribbon(self) -> Ribbons:

@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from hotlap.errors import (
     ArchiveError,
-    BoardError,
     ConfigError,
     DriverError,
     HotlapError,
     InputFileError,
+    LeaderboardError,
     ModelError,
     OutputFileError,
     ReplayError,
@@ -45,7 +45,7 @@ _STATUSES: tuple[tuple[type[HotlapError], HTTPStatus], ...] = (
     (SolverBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (RunStateError, HTTPStatus.CONFLICT),
     (TrainingError, HTTPStatus.NOT_FOUND),
-    (BoardError, HTTPStatus.CONFLICT),
+    (LeaderboardError, HTTPStatus.CONFLICT),
     (OutputFileError, HTTPStatus.INTERNAL_SERVER_ERROR),
     (ReplayError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UnknownDriverError, HTTPStatus.NOT_FOUND),

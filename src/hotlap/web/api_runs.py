@@ -180,7 +180,7 @@ def _with_reference(services: PageServices, view: RunView) -> dict[str, Any]:
     casual_s = optimal_s = None
     try:
         track = load_track(view.track)
-        entry = services.board.find_driver("casual", track_digest(track.nodes))
+        entry = services.leaderboard.find_driver("casual", track_digest(track.nodes))
         casual_s, optimal_s = entry.lap_time_s if entry else None, reference_times(view.track)[0]
     except HotlapError:  # the track was removed since
         pass

@@ -147,7 +147,7 @@ def _road_of(body: TrackBody) -> DrawnRoad:
 
 def _optimal(services: PageServices, track_id: str) -> dict[str, Any]:
     track = load_track(track_id)
-    known = services.board.find_driver("optimal", track_digest(track.nodes))
+    known = services.leaderboard.find_driver("optimal", track_digest(track.nodes))
     has_replay = known is not None or recorded_drive("optimal", track_id) is not None
     replay = f"api/drivers/optimal/replay?track={track_id}" if has_replay else None
     return services.optimum.describe(track, replay)

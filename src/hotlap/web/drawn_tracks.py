@@ -44,13 +44,13 @@ class DrawnRoad:
     """A drawing that can be driven, as the track that it would be saved as."""
 
     track: Track
-    road: str  # digest
+    track_digest: str
 
     def as_plain(self) -> dict[str, Any]:
         """The figures of the API."""
         nodes = self.track.nodes
         narrowest_m = float((nodes.road_left_m + nodes.road_right_m).min())
-        return {"length_m": nodes.length_m, "narrowest_m": narrowest_m, "road": self.road}
+        return {"length_m": nodes.length_m, "narrowest_m": narrowest_m, "road": self.track_digest}
 
 
 def check_drawing(points: Sequence[tuple[float, float]], width_m: float) -> DrawnRoad:

@@ -42,7 +42,7 @@ class SolverJob:
     message: str = "waiting for the lap before it"
 
     def progress(self, now_s: float) -> float:
-        """The share that is done; within a stage, an estimate by time."""
+        """The fraction that is done; within a stage, an estimate by time."""
         begins, ends = self.stage
         usual_s = max(1.0, SECONDS_PER_KM * self.length_m / 1000.0 * (ends - begins))
         return begins + (ends - begins) * (1.0 - math.exp(-(now_s - self.stage_began_s) / usual_s))

@@ -36,7 +36,7 @@ def solve(track_id: str, replay_path: Path) -> None:
 
 
 def say(begins: float, ends: float, message: str) -> None:
-    """Report a stage: its share of the work from and to."""
+    """Report a stage: its fraction of the work from and to."""
     sys.stdout.write(json.dumps({"from": begins, "to": ends, "message": message}) + "\n")
     sys.stdout.flush()
 

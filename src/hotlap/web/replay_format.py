@@ -30,7 +30,7 @@ _START_ON_LINE = 0
 _MAX_RUN = 255
 _RUN_BYTES = {QUANTISED: 4, EXACT: 13}
 _PHYSICS = re.compile(r"(\d{1,5})-([0-9a-f]{12})", re.ASCII)
-_ROAD = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_TRACK_DIGEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 Actions = NDArray[np.float32]  # (num_ticks, 3): steer, throttle, brake
 
@@ -42,7 +42,7 @@ class Replay:
     `actions` has one row per tick. With `is_quantised` every value is one that `quantise` gives.
     """
 
-    road: str  # digest, as `track_digest` gives it
+    track_digest: str  # as `tracks.digest` gives it
     actions: Actions
     lap: int  # the claimed lap; 1 is the first from the line
     lap_time_s: np.float32
@@ -58,8 +58,10 @@ class Replay:
     def to_bytes(self) -> bytes:
         """The replay as a file."""
         physics = _PHYSICS.fullmatch(self.physics)
-        if not physics or not _ROAD.fullmatch(self.road):
-            raise ReplayError(f"replay: physics {self.physics!r:.40} or road {self.road!r:.40} is not a digest.")
+        if not physics or not _TRACK_DIGEST.fullmatch(self.track_digest):
+            raise ReplayError(
+                f"replay: physics {self.physics!r:.40} or road {self.track_digest!r:.40} is not a digest."
+            )
         if not 1 <= self.num_ticks <= MAX_TICKS:
             raise ReplayError(f"replay: it must have 1 to {MAX_TICKS} ticks, got {self.num_ticks}.")
         head = _HEAD.pack(
@@ -68,7 +70,7 @@ class Replay:
             _START_ON_LINE,
             int(physics[1]),
             bytes.fromhex(physics[2]),
-            bytes.fromhex(self.road),
+            bytes.fromhex(self.track_digest),
             self.seed,
             self.num_ticks,
             float(self.lap_time_s),
@@ -88,7 +90,7 @@ class Replay:
             raise ReplayError("replay: it does not begin like one (HLR1). Is it another file?")
         if len(content) > MAX_REPLAY_BYTES:
             raise ReplayError(f"replay: it has at most {MAX_REPLAY_BYTES} bytes, this has {len(content)}.")
-        _, encoding, start, edition, physics, road, seed, num_ticks, time_s, lap = _HEAD.unpack_from(content)
+        _, encoding, start, edition, physics, digest, seed, num_ticks, time_s, lap = _HEAD.unpack_from(content)
         if encoding not in _RUN_BYTES or start != _START_ON_LINE:
             raise ReplayError(f"replay: encoding {encoding} with start {start} is not known. Use a newer version.")
         if not 1 <= num_ticks <= MAX_TICKS:
@@ -98,7 +100,7 @@ class Replay:
         body = _inflate(content[_HEAD.size :], _RUN_BYTES[encoding] * num_ticks)
         actions = _decode(body, encoding, num_ticks)
         physics_version = f"{edition}-{physics.hex()}"
-        return cls(road.hex(), actions, lap, np.float32(time_s), seed, physics_version, encoding == QUANTISED)
+        return cls(digest.hex(), actions, lap, np.float32(time_s), seed, physics_version, encoding == QUANTISED)
 
     @classmethod
     def from_text(cls, text: str) -> "Replay":

@@ -54,9 +54,9 @@ def _drive(replay: Replay, track_id: str) -> list[tuple[Lap, int]]:
     if replay.physics != PHYSICS_VERSION:
         raise ReplayError(f"replay: it was driven with physics {replay.physics}; this version has {PHYSICS_VERSION}.")
     fleet = make_race_fleet(track_id, replay.seed)
-    road = track_digest(fleet.tracks[0].nodes)
-    if replay.road != road:
-        raise ReplayError(f"replay: it was driven on road {replay.road}; that of {track_id} is {road}.")
+    digest = track_digest(fleet.tracks[0].nodes)
+    if replay.track_digest != digest:
+        raise ReplayError(f"replay: it was driven on road {replay.track_digest}; that of {track_id} is {digest}.")
     running = np.ones(1, np.bool_)
     found: list[tuple[Lap, int]] = []
     for first, num_ticks in _runs(replay.actions):
@@ -122,8 +122,8 @@ def record_drive(driver: Driver, track_id: str, num_laps: int, seed: int = 0, *,
     if not laps.laps:
         raise DriverError(f"driver {driver.name}: it completed no lap of {track_id}. Choose another driver or track.")
     best = best_lap(laps.laps)
-    road = track_digest(fleet.tracks[0].nodes)
-    return Replay(road, np.stack(actions), best.number, np.float32(best.time_s), seed, is_quantised=is_quantised)
+    digest = track_digest(fleet.tracks[0].nodes)
+    return Replay(digest, np.stack(actions), best.number, np.float32(best.time_s), seed, is_quantised=is_quantised)
 
 
 def record_typical_drive(driver: Driver, track_id: str, num_cars: int, lap_s: float | None = None) -> Replay:
@@ -150,15 +150,15 @@ def record_typical_drive(driver: Driver, track_id: str, num_cars: int, lap_s: fl
     wanted_s = float(np.median([lap.time_s for lap in flying])) if lap_s is None else lap_s
     typical = min(flying, key=lambda lap: (abs(lap.time_s - wanted_s), lap.car))
     inputs = np.stack([action[typical.car] for action in actions[: ends[typical.car]]])
-    road = track_digest(fleet.tracks[0].nodes)
-    return Replay(road, inputs, typical.number, np.float32(typical.time_s), 0, is_quantised=True)
+    digest = track_digest(fleet.tracks[0].nodes)
+    return Replay(digest, inputs, typical.number, np.float32(typical.time_s), 0, is_quantised=True)
 
 
 def find_recorded(driver_id: str, track: Track) -> Replay | None:
     """A driver's laps that ship for a track; None if there are none of this physics and road."""
     content = recorded_drive(driver_id, track.track_id)
     replay = Replay.from_bytes(content) if content else None
-    if replay is None or replay.physics != PHYSICS_VERSION or replay.road != track_digest(track.nodes):
+    if replay is None or replay.physics != PHYSICS_VERSION or replay.track_digest != track_digest(track.nodes):
         return None
     return replay
 

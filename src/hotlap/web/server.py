@@ -27,10 +27,10 @@ from hotlap.errors import PageError
 from hotlap.sim import batch_cpu
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import list_tracks
-from hotlap.web import api_board, api_runs, api_tracks
+from hotlap.web import api_leaderboard, api_runs, api_tracks
 from hotlap.web.answers import answer_json, endpoint, refuse
-from hotlap.web.board import Board, board_path
 from hotlap.web.guard import Guard
+from hotlap.web.leaderboard import Leaderboard, leaderboard_path
 from hotlap.web.optimum import has_solver
 from hotlap.web.page_files import StaticFiles, get_data, get_static
 from hotlap.web.services import PageServices
@@ -87,7 +87,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
         routes=[
             Route("/api/status", endpoint(get_status), methods=["GET"]),
             *api_tracks.ROUTES,
-            *api_board.ROUTES,
+            *api_leaderboard.ROUTES,
             *api_runs.ROUTES,
             Route("/data/{name}", endpoint(get_data), methods=["GET"]),
             Route("/", endpoint(get_static), methods=["GET"]),
@@ -130,10 +130,10 @@ def run(settings: PlaySettings, on_ready: Callable[[str, int], None]) -> None:
     """Serve until SIGINT or SIGTERM; calls `on_ready` with URL and port once everything is compiled."""
     listener = open_socket(settings.host, settings.port)  # first: a wrong address fails before anything is compiled
     port: int = listener.getsockname()[1]
-    board = Board(board_path())
+    leaderboard = Leaderboard(leaderboard_path())
     batch_cpu.warm_up(parallel=False)
     packed.warm_up()
-    services = PageServices(board)
+    services = PageServices(leaderboard)
     services.enter_later([entry.track_id for entry in list_tracks() if entry.source == "built-in"])
     app = make_app(services, AccessRules(settings.host, port, settings.token))
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host

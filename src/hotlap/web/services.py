@@ -1,4 +1,4 @@
-"""What the routes share: board, runs, solver, and the threads that work for them."""
+"""What the routes share: leaderboard, runs, solver, and the threads that work for them."""
 
 import asyncio
 import logging
@@ -18,8 +18,8 @@ from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, load_track
 from hotlap.web.answers import ApiError
-from hotlap.web.board import Board, BoardEntry, Kind
 from hotlap.web.drivers import kind_of, make_model_driver, shipped_model_ids
+from hotlap.web.leaderboard import Kind, Leaderboard, LeaderboardEntry
 from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
 from hotlap.web.replays import Replay, find_recorded, record_drive, record_typical_drive, verify_drive
@@ -28,7 +28,7 @@ from hotlap.web.run_processes import RunProcesses
 MAX_WAITING = 32  # requests for the simulator's thread
 NUM_DRIVER_LAPS = 2  # a standing and a flying one
 MAX_CACHED_DRIVE_BYTES = 4 << 20
-ENTERING_WAIT_S = 30.0  # for the drivers that ship to be on a board that is asked for
+ENTERING_WAIT_S = 30.0  # for the drivers that ship to be on a leaderboard that is asked for
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -36,8 +36,8 @@ T = TypeVar("T")
 class PageServices:
     """The server's parts, made when it starts. Work is done on two threads: the simulator's, and one for files."""
 
-    def __init__(self, board: Board) -> None:
-        self.board = board
+    def __init__(self, leaderboard: Leaderboard) -> None:
+        self.leaderboard = leaderboard
         self.runs = RunProcesses()
         self.optimum = OptimumJobs(self.enter_optimal)
         self.computing = RateLimit(per_s=20.0, burst=40)
@@ -48,8 +48,9 @@ class PageServices:
         self._files = ThreadPoolExecutor(1, "files")
         self._num_waiting = 0
         self._entering: dict[str, Future[None]] = {}  # by track
-        self._drives: ByteLimitedCache[str, bytes] = ByteLimitedCache(MAX_CACHED_DRIVE_BYTES)  # by road, casual driver
-        self._failed: set[tuple[str, str]] = set()  # driver and road: not tried again
+        # Drives of the casual driver, by track digest.
+        self._drives: ByteLimitedCache[str, bytes] = ByteLimitedCache(MAX_CACHED_DRIVE_BYTES)
+        self._failed: set[tuple[str, str]] = set()  # driver and track digest: not tried again
 
     def close(self) -> None:
         """Stop solving and working. Training goes on in its own processes."""
@@ -57,7 +58,7 @@ class PageServices:
         self.optimum.close()
         for pool in (self._simulator, self._files):
             pool.shutdown(wait=True, cancel_futures=True)
-        self.board.close()
+        self.leaderboard.close()
 
     async def compute(self, work: Callable[..., T], *arguments: Any) -> T:
         """Do something on the simulator's thread; an ApiError where too much waits for it."""
@@ -73,22 +74,22 @@ class PageServices:
         """Read files on their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._files, work, *arguments)
 
-    # --- drivers on the board; called on the simulator's thread ---
+    # --- drivers on the leaderboard; called on the simulator's thread ---
 
-    def enter_driver(self, driver_id: str, track_id: str) -> tuple[BoardEntry, bool]:
+    def enter_driver(self, driver_id: str, track_id: str) -> tuple[LeaderboardEntry, bool]:
         """Let a driver drive, and enter its best lap; its entry of before, if its drive is the same."""
         kind = kind_of(driver_id)
         if kind in ("casual", "optimal"):
             track = load_track(track_id)
-            known = self.board.find_driver(driver_id, track_digest(track.nodes))
+            known = self.leaderboard.find_driver(driver_id, track_digest(track.nodes))
             if known is not None:
                 return known, False
             replay = Replay.from_bytes(self._drive_of(driver_id, track))
-            board_kind: Kind = kind
+            entry_kind: Kind = kind
         else:
             replay = record_drive(make_model_driver(driver_id, track_id), track_id, NUM_DRIVER_LAPS)
-            board_kind = "model"
-        return self._enter(track_id, replay, board_kind, driver_id)
+            entry_kind = "model"
+        return self._enter(track_id, replay, entry_kind, driver_id)
 
     @staticmethod
     def _record_casual(track_id: str) -> Replay:
@@ -103,24 +104,26 @@ class PageServices:
         replay = Replay.from_bytes(content)
         self._enter(track_id, replay, "optimal", "optimal")
 
-    def _enter(self, track_id: str, replay: Replay, kind: Kind, driver_id: str) -> tuple[BoardEntry, bool]:
+    def _enter(self, track_id: str, replay: Replay, kind: Kind, driver_id: str) -> tuple[LeaderboardEntry, bool]:
         lap, num_ticks = verify_drive(replay, track_id)
         name = driver_id.removeprefix("run:")
-        return self.board.add(track_id, replay, lap, driver=name, kind=kind, driver_id=driver_id, num_ticks=num_ticks)
+        return self.leaderboard.add(
+            track_id, replay, lap, driver=name, kind=kind, driver_id=driver_id, num_ticks=num_ticks
+        )
 
     def driver_replay(self, driver_id: str, track_id: str) -> bytes:
         """The laps of the casual or the optimal driver. Nothing is entered for whoever asks."""
         track = load_track(track_id)
-        known = self.board.find_driver(driver_id, track_digest(track.nodes))
-        return (self.board.replay(known.id) if known else None) or self._drive_of(driver_id, track)
+        known = self.leaderboard.find_driver(driver_id, track_digest(track.nodes))
+        return (self.leaderboard.replay(known.id) if known else None) or self._drive_of(driver_id, track)
 
     def enter_known_drivers(self, track: Track) -> None:
-        """Enter the drivers that ship with the package, unless they are on the board."""
+        """Enter the drivers that ship with the package, unless they are on the leaderboard."""
         for _ in self._enter_each(track):
             pass
 
     def enter_later(self, track_ids: Sequence[str]) -> None:
-        """Enter the drivers that ship on boards, one driver at a time between the requests that wait."""
+        """Enter the drivers that ship on leaderboards, one driver at a time between the requests that wait."""
         entering: dict[str, Future[None]] = {track_id: Future() for track_id in track_ids}
         self._entering |= entering
 
@@ -138,7 +141,7 @@ class PageServices:
         self._step_later(steps())
 
     async def wait_until_entered(self, track_id: str) -> None:
-        """Wait until the drivers that `enter_later` was told to enter for a track are on its board."""
+        """Wait until the drivers that `enter_later` was told to enter for a track are on its leaderboard."""
         waiting = self._entering.get(track_id)
         if waiting is not None:
             with suppress(asyncio.TimeoutError):
@@ -153,29 +156,29 @@ class PageServices:
             self._simulator.submit(step)
 
     def _enter_each(self, track: Track) -> Iterator[None]:
-        road = track_digest(track.nodes)
+        digest = track_digest(track.nodes)
         optimal = ["optimal"] if recorded_drive("optimal", track.track_id) is not None else []
         for driver_id in ("casual", *optimal, *shipped_model_ids(track.track_id)):
-            if (driver_id, road) in self._failed or self.board.find_driver(driver_id, road) is not None:
+            if (driver_id, digest) in self._failed or self.leaderboard.find_driver(driver_id, digest) is not None:
                 continue
             try:
                 self.enter_driver(driver_id, track.track_id)
             except (HotlapError, ApiError) as error:
-                self._failed.add((driver_id, road))
+                self._failed.add((driver_id, digest))
                 _log.warning("%s is not on the board of %s: %s", driver_id, track.track_id, error)
             yield
 
     def _drive_of(self, driver_id: str, track: Track) -> bytes:
         """The replay of the casual or the optimal driver: recorded, or, the casual driver's, driven."""
-        replay, road = find_recorded(driver_id, track), track_digest(track.nodes)
+        replay, digest = find_recorded(driver_id, track), track_digest(track.nodes)
         if replay is not None:
             return replay.to_bytes()
         if driver_id == "optimal":
             raise ApiError(HTTPStatus.CONFLICT, f"{track.track_id}: its optimal lap is not solved yet. Solve it first.")
-        content = self._drives.get(road)
+        content = self._drives.get(digest)
         if content is None:
             content = self._record_casual(track.track_id).to_bytes()
-            self._drives.put(road, content, len(content))
+            self._drives.put(digest, content, len(content))
         return content
 
 

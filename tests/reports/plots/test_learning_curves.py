@@ -6,7 +6,7 @@ from hotlap.reports.model_laps import Baselines
 from hotlap.reports.plots import chart, learning_curves
 from hotlap.reports.plots.learning_curves import TERM_COLOURS, draw_lap_times, draw_learning_curve, draw_reward_terms
 from hotlap.reports.run_record import group_runs
-from reports.plots.pixels import share_of
+from reports.plots.pixels import fraction_of
 from reports.written_runs import RACER_CURVES, curve, lander, record
 
 
@@ -111,9 +111,9 @@ def test_reward_terms_of_several_seeds_are_medians(drawn):
 
 def test_colours_appear_in_the_pictures():
     terms = draw_reward_terms(group_runs([record()])[0])
-    assert share_of(terms.png, TERM_COLOURS["progress"]) > 5e-4
+    assert fraction_of(terms.png, TERM_COLOURS["progress"]) > 5e-4
     laps = draw_lap_times(group_runs([record()]), Baselines(40.0, 28.0))
-    assert share_of(laps.png, chart.OPTIMUM, 60) > 5e-4
-    assert share_of(laps.png, chart.DRIVER) > 5e-4
+    assert fraction_of(laps.png, chart.OPTIMUM, 60) > 5e-4
+    assert fraction_of(laps.png, chart.DRIVER) > 5e-4
     several = draw_learning_curve(group_runs([lander(1), lander(2)]))
-    assert share_of(several.png, chart.DRIVER) > 5e-4
+    assert fraction_of(several.png, chart.DRIVER) > 5e-4

@@ -9,14 +9,14 @@ from PIL import Image
 from hotlap.reports.plots import chart, maps
 from hotlap.reports.plots.maps import draw_path, draw_racing_lines, draw_side_by_side, draw_time_lost, loss_rate
 from reports.known_laps import known_trace
-from reports.plots.pixels import share_of
+from reports.plots.pixels import fraction_of
 
 
 def test_road_is_red_where_time_is_lost(comparison, track, reference):
     png = draw_time_lost(comparison, track, "casual").png
-    assert share_of(png, chart.LOSS, 40) > 1e-3
-    assert share_of(png, chart.DRIVER) > 5e-4
-    assert share_of(png, chart.OPTIMUM) > 2e-4
+    assert fraction_of(png, chart.LOSS, 40) > 1e-3
+    assert fraction_of(png, chart.DRIVER) > 5e-4
+    assert fraction_of(png, chart.OPTIMUM) > 2e-4
     rate = loss_rate(comparison)
     assert rate.mean() == pytest.approx(100.0 * (reference.lap_time_s / 9.0) / track.nodes.length_m, rel=1e-3)
     assert rate.min() > 0.0
@@ -43,6 +43,6 @@ def test_path_of_a_car_without_a_lap_ends_in_a_cross(track):
     line = known_trace().line
     picture = draw_path(track, line, "stuck")
     assert picture.file_name == "line-driver.png"
-    assert share_of(picture.png, chart.LOSS, 4) > 1e-4
+    assert fraction_of(picture.png, chart.LOSS, 4) > 1e-4
     parked = tuple(part[:1] for part in line)
-    assert share_of(draw_path(track, parked, "parked").png, chart.LOSS, 4) > 1e-4
+    assert fraction_of(draw_path(track, parked, "parked").png, chart.LOSS, 4) > 1e-4

@@ -65,9 +65,9 @@ def test_widths_are_linear_between_points():
     centreline = circle(100.0, 100)
     ramp = 4.0 + np.arange(100) * 0.04
     nodes = build_nodes(Centreline(centreline.x_m, centreline.y_m, ramp, ramp + 1.0))
-    share = np.arange(nodes.x_m.size) / nodes.x_m.size
-    inner = share < 0.99
-    assert nodes.road_right_m[inner] == pytest.approx((4.0 + 4.0 * share)[inner], abs=1e-3)
+    fraction = np.arange(nodes.x_m.size) / nodes.x_m.size
+    inner = fraction < 0.99
+    assert nodes.road_right_m[inner] == pytest.approx((4.0 + 4.0 * fraction)[inner], abs=1e-3)
     assert nodes.road_left_m == pytest.approx(nodes.road_right_m + 1.0, abs=1e-9)
 
 

@@ -24,8 +24,8 @@ def eight() -> Centreline:
     return line(300 * np.sin(angle), 200 * np.sin(2 * angle), right=6.0, left=6.0)
 
 
-def share_of(path: Path, colour: str, tolerance=12) -> float:
-    """Share of the picture's pixels in a colour such as #14181f."""
+def fraction_of(path: Path, colour: str, tolerance=12) -> float:
+    """Fraction of the picture's pixels in a colour such as #14181f."""
     pixels = np.asarray(Image.open(path).convert("RGB"), dtype=np.int64)
     wanted = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)])
     return float((np.abs(pixels - wanted).max(axis=2) <= tolerance).mean())
@@ -34,11 +34,11 @@ def share_of(path: Path, colour: str, tolerance=12) -> float:
 def test_the_road_covers_as_much_of_the_picture_as_of_the_ground(tmp_path: Path):
     nodes = build_nodes(rounded_square())
     draw_track(nodes, tmp_path / "a.png", title="Square")
-    road = share_of(tmp_path / "a.png", map_colours.ROAD)
-    runoff = share_of(tmp_path / "a.png", map_colours.RUNOFF)
+    road = fraction_of(tmp_path / "a.png", map_colours.ROAD)
+    runoff = fraction_of(tmp_path / "a.png", map_colours.RUNOFF)
     assert road / runoff == pytest.approx(10.0 / 12.0, rel=0.15)  # metres of road against metres of runoff
-    assert share_of(tmp_path / "a.png", map_colours.KERB_RED) > 2e-4
-    assert share_of(tmp_path / "a.png", map_colours.ACCENT) > 1e-4  # the arrow
+    assert fraction_of(tmp_path / "a.png", map_colours.KERB_RED) > 2e-4
+    assert fraction_of(tmp_path / "a.png", map_colours.ACCENT) > 1e-4  # the arrow
 
 
 def test_medals_and_raceline_add_their_colours(tmp_path: Path):
@@ -49,7 +49,7 @@ def test_medals_and_raceline_add_their_colours(tmp_path: Path):
     draw_track(nodes, tmp_path / "full.png", title="Square", subtitle="a lap", raceline=raceline, medals=medals)
     slow, *_, fast = map_colours.SPEED_COLOURS
     for colour in (map_colours.MEDAL_COLOURS["silver"], slow, fast):
-        assert share_of(tmp_path / "full.png", colour, 4) > share_of(tmp_path / "plain.png", colour, 4) + 1e-5
+        assert fraction_of(tmp_path / "full.png", colour, 4) > fraction_of(tmp_path / "plain.png", colour, 4) + 1e-5
 
 
 def test_an_overpass_lies_on_top_of_the_road_it_crosses(tmp_path: Path):

@@ -67,7 +67,7 @@ def render_corners(comparison: Comparison) -> str:
     heads = (
         ("", "corner"),
         ("number", "lost"),
-        ("number extra", "share"),
+        ("number extra", "fraction"),
         ("number extra", f"{CHIPS['driver']}slowest"),
         ("number extra", f"{CHIPS['optimum']}slowest"),
         ("", ""),

@@ -70,7 +70,7 @@ _LAP_TIME = Panel(
     shared_label="median lap (s)",
 )
 _COMPLETION = Panel(
-    "share (%)",
+    "fraction (%)",
     1.5,
     (
         Series("racer/completion_rate", "episodes with a lap", DIM),

@@ -37,7 +37,7 @@ def draw_time_lost(comparison: Comparison, track: Track, name: str) -> Picture:
     """The road coloured by time lost, with both racing lines and the time lost in each corner."""
     rate = loss_rate(comparison)
     colours = loss_colours(rate)
-    figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_MAP_WIDTH_IN, footer_in=0.3, pad_share=0.08)
+    figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_MAP_WIDTH_IN, footer_in=0.3, pad_fraction=0.08)
     road: Floats = np.asarray(colours.to_rgba(rate), dtype=np.float64)
     draw_ribbon(canvas, track.nodes, road)
     draw_start_line(canvas, track.nodes)

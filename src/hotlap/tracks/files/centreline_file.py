@@ -164,17 +164,17 @@ def _check_widths(table: CsvTable, columns: tuple[str, ...], values: FloatArray)
     for k, kind in enumerate(columns):
         if kind not in {"right", "left", "width"}:
             continue
-        name, share = ("width", 2.0) if kind == "width" else ("half-width", 1.0)
+        name, fraction = ("width", 2.0) if kind == "width" else ("half-width", 1.0)
         for row, width_m in enumerate(values[:, k].tolist()):
             got = f"{name} is {width_m:g} m"
             if width_m < 0.0:
                 rule = "it must not be negative. Give both sides as distances, without signs."
             elif width_m == 0.0:
                 rule = f"it must be positive. Check column {k + 1}."
-            elif width_m < share * MIN_HALF_WIDTH_M:
-                rule = f"the narrowest is {share * MIN_HALF_WIDTH_M:g} m. Are the widths in metres?"
-            elif width_m > share * MAX_HALF_WIDTH_M:
-                rule = f"the widest is {share * MAX_HALF_WIDTH_M:g} m. Are the columns in order?"
+            elif width_m < fraction * MIN_HALF_WIDTH_M:
+                rule = f"the narrowest is {fraction * MIN_HALF_WIDTH_M:g} m. Are the widths in metres?"
+            elif width_m > fraction * MAX_HALF_WIDTH_M:
+                rule = f"the widest is {fraction * MAX_HALF_WIDTH_M:g} m. Are the columns in order?"
             else:
                 continue
             table.refuse(table.lines[row], f"{got}; {rule}")

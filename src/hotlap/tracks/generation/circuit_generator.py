@@ -51,10 +51,10 @@ def _lay_road(rng: Random, style: Style, length_m: float, x: FloatArray, y: Floa
 
 def _add_kinks(rng: Random, length_m: float, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The line moved sideways a little, here more and there less: a surveyed straight is never quite straight."""
-    share = rng.between(0.0, 1.0)
+    fraction = rng.between(0.0, 1.0)
     waves = int(length_m / rng.between(*KINK_WAVES_M))
     size = 0.5 + 0.5 * sine_wave(len(x), 2 + rng.below(6), rng.between(0.0, 1.0))
-    sideways_m = MAX_KINK_M * share * share * size * sine_wave(len(x), waves, rng.between(0.0, 1.0))
+    sideways_m = MAX_KINK_M * fraction * fraction * size * sine_wave(len(x), waves, rng.between(0.0, 1.0))
     dx, dy = np.roll(x, -1) - np.roll(x, 1), np.roll(y, -1) - np.roll(y, 1)
     step_m = np.sqrt(dx * dx + dy * dy)
     return x - sideways_m * dy / step_m, y + sideways_m * dx / step_m
@@ -67,8 +67,8 @@ def _draw_widths(rng: Random, style: Style, length_m: float, num_points: int) ->
     waves = np.zeros(num_points)
     for _ in range(_NUM_WIDTH_WAVES):
         waves = waves + rng.between(0.2, 1.0) * sine_wave(num_points, 1 + rng.below(most_waves), rng.between(0.0, 1.0))
-    share = (waves - np.min(waves)) / (np.max(waves) - np.min(waves))
-    both = least_m + share * (style.half_width_m - _SIDE_SWING_M - least_m)
+    fraction = (waves - np.min(waves)) / (np.max(waves) - np.min(waves))
+    both = least_m + fraction * (style.half_width_m - _SIDE_SWING_M - least_m)
     side = _SIDE_SWING_M * sine_wave(num_points, 1 + rng.below(most_waves), rng.between(0.0, 1.0))
     return both + side, both - side
 

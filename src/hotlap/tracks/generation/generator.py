@@ -23,7 +23,7 @@ SPACING_M = 4.0
 _CHECK_SPACING_M = 8.0
 _CHECK_SLACK_M = 1.0  # for the error of coarse points
 _MIN_START_STRAIGHT_M = 70.0
-LINE_AT = 0.35  # position of the start line as a share of the start straight
+LINE_AT = 0.35  # position of the start line as a fraction of the start straight
 
 FloatArray = NDArray[np.float64]
 
@@ -75,8 +75,8 @@ def _attempt(family: Family, rng: Random) -> Centreline | None:
 
 
 def _draw_style(rng: Random) -> Style:
-    share = rng.between(0.0, 1.0)
-    length_m = MIN_LENGTH_M + 3100.0 * share * (0.35 + 0.65 * share)
+    fraction = rng.between(0.0, 1.0)
+    length_m = MIN_LENGTH_M + 3100.0 * fraction * (0.35 + 0.65 * fraction)
     technical = rng.between(0.0, 1.0)
     half_width_m = 0.5 * rng.between(8.4 + 3.0 * (1.0 - technical), 15.0 - 3.0 * technical)
     return Style(
@@ -138,7 +138,7 @@ def _slow_waves(rng: Random, half_width_m: float, num_points: int) -> FloatArray
 
 
 def sine_wave(num_points: int, waves: int, phase: float) -> FloatArray:
-    """A sine with this many whole waves round the lap; `phase` is a share of a wave."""
+    """A sine with this many whole waves round the lap; `phase` is a fraction of a wave."""
     turns = np.arange(num_points) / num_points * waves + phase
     sine, _ = sin_cos((turns - np.floor(turns) - 0.5) * 2.0 * PI)
     return sine

@@ -29,7 +29,7 @@ from hotlap.tracks.geometry.road import (
 from hotlap.tracks.geometry.spline import FloatArray, IntArray
 from hotlap.tracks.geometry.walls import is_at_crossing
 
-NARROWED_MARGIN = 0.05  # left between the inner edge and the limit of its room, as a share of the room
+NARROWED_MARGIN = 0.05  # left between the inner edge and the limit of its room, as a fraction of the room
 
 MAX_TURN_RAD = 1.5 * np.pi  # of a bend without room for its inner half; a hairpin turns by half a turn
 

@@ -71,10 +71,10 @@ def rotate_start(centreline: Centreline, start_m: float) -> Centreline:
     spline = spline_of(centreline)
     laps = np.floor(start_m / spline.length)
     segment, u = spline.locate(np.array([start_m - laps * spline.length]))
-    near, share = int(segment[0]), float(u[0] / spline.chord[segment[0]])
+    near, fraction = int(segment[0]), float(u[0] / spline.chord[segment[0]])
     num_points = centreline.x_m.size
-    first_kept = near + (2 if share > 0.75 else 1)
-    last_kept = near + num_points - (1 if share < 0.25 else 0)
+    first_kept = near + (2 if fraction > 0.75 else 1)
+    last_kept = near + num_points - (1 if fraction < 0.25 else 0)
     kept = np.arange(first_kept, last_kept + 1) % num_points
     x, y = spline.position(segment, u)
     right = spline.between(centreline.width_right_m, segment, u)

@@ -16,7 +16,7 @@ from hotlap.errors import TrackError
 FloatArray = NDArray[np.float64]
 
 PI = 3.141592653589793
-_RAMP = 0.25  # share of a corner's length over which curvature rises, and again falls
+_RAMP = 0.25  # fraction of a corner's length over which curvature rises, and again falls
 _NUM_STEPS = 24  # Simpson steps per corner: under a micrometre of error
 _MIN_STRAIGHT_M = 1.0
 _TAYLOR_TERMS = 14  # at pi the first term left out is 1e-17
@@ -49,10 +49,10 @@ class ClothoidPath:
         """Length of one lap."""
         return float(self.s_m[-1])
 
-    def point_on_longest_straight(self, share: float) -> float:
-        """Arc length (m) of the point at this share of the longest straight."""
+    def point_on_longest_straight(self, fraction: float) -> float:
+        """Arc length (m) of the point at this fraction of the longest straight."""
         longest = int(np.argmax(self.straight_length_m))
-        return float(self.straight_start_m[longest] + share * self.straight_length_m[longest])
+        return float(self.straight_start_m[longest] + fraction * self.straight_length_m[longest])
 
     def sample(self, start_m: float, spacing_m: float) -> tuple[FloatArray, FloatArray]:
         """Evenly spaced points from `start_m`, about `spacing_m` apart, the first not repeated."""
@@ -148,8 +148,8 @@ def _unit_corners(turn_rad: FloatArray) -> tuple[FloatArray, FloatArray, FloatAr
     u = np.arange(2 * _NUM_STEPS + 1) / (2.0 * _NUM_STEPS)
     rise = u * u / (2.0 * _RAMP * (1.0 - _RAMP))
     fall = 1.0 - (1.0 - u) * (1.0 - u) / (2.0 * _RAMP * (1.0 - _RAMP))
-    share = np.where(u < _RAMP, rise, np.where(u > 1.0 - _RAMP, fall, (u - 0.5 * _RAMP) / (1.0 - _RAMP)))
-    sine, cosine = sin_cos(turn_rad[:, None] * share[None, :])
+    fraction = np.where(u < _RAMP, rise, np.where(u > 1.0 - _RAMP, fall, (u - 0.5 * _RAMP) / (1.0 - _RAMP)))
+    sine, cosine = sin_cos(turn_rad[:, None] * fraction[None, :])
     return u[::2], _integrate(cosine), _integrate(sine), cosine[:, ::2], sine[:, ::2]
 
 

@@ -88,7 +88,7 @@ def road_fault(road: Road, crossings: list[Crossing]) -> Fault | None:
 
 
 def inner_margin(road: Road, side: str) -> FloatArray:
-    """Distance from an edge to the centre of curvature, as a share of the radius.
+    """Distance from an edge to the centre of curvature, as a fraction of the radius.
 
     Above 1 on the outside of a bend; below 0 the edge would run backwards.
     """

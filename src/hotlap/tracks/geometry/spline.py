@@ -112,8 +112,8 @@ class Spline:
 
     def between(self, values: FloatArray, i: IntArray, u: FloatArray) -> FloatArray:
         """The points' `values` interpolated to u of piece i, linearly in arc length."""
-        share = self.arc(i, u) / (self.start_m[i + 1] - self.start_m[i])
-        return np.asarray(values[i] + share * (np.roll(values, -1)[i] - values[i]))
+        fraction = self.arc(i, u) / (self.start_m[i + 1] - self.start_m[i])
+        return np.asarray(values[i] + fraction * (np.roll(values, -1)[i] - values[i]))
 
 
 def _pieces(value: FloatArray, rise: FloatArray, chord: FloatArray, bend: FloatArray) -> FloatArray:

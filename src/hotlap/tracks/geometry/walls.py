@@ -8,7 +8,7 @@ from hotlap.tracks.geometry.road import Road
 from hotlap.tracks.geometry.spline import FloatArray, IntArray
 
 _WALL_MARGIN = 0.15  # least 1 - curvature * wall distance
-_WALL_ADVANCE = 0.1  # least advance of a wall from node to node, as a share of the step
+_WALL_ADVANCE = 0.1  # least advance of a wall from node to node, as a fraction of the step
 _WALL_SLOPE = 0.5  # metres outward per metre of track
 _LEG_RATIO = 1.5  # separate legs are this much farther apart along the road than directly
 _LONGEST_CROSSING_M = 200.0

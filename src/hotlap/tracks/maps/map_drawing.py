@@ -35,7 +35,7 @@ SpeedLine = tuple[FloatArray, FloatArray, FloatArray]  # x (m), y (m), speed (m/
 MARGIN_IN = 0.45
 _PLOT_WIDTH_IN = 11.0
 _PLOT_HEIGHT_IN = (4.5, 9.5)
-_PAD_SHARE = 0.05  # of the track's extent, free around it
+_PAD_FRACTION = 0.05  # of the track's extent, free around it
 _TITLE_IN = 1.15
 _FOOTER_IN = 0.85
 _COLOUR_BAR_IN = 1.0
@@ -62,7 +62,7 @@ def new_map(
     has_colour_bar: bool,
     width_in: float = _PLOT_WIDTH_IN,
     footer_in: float = _FOOTER_IN,
-    pad_share: float = _PAD_SHARE,
+    pad_fraction: float = _PAD_FRACTION,
 ) -> tuple["Figure", Canvas]:
     """An empty map of the track with room for a title; texts are relatively larger on a narrower map."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -70,7 +70,7 @@ def new_map(
 
     points = np.concatenate(wall_lines(nodes))
     low, high = points.min(axis=0), points.max(axis=0)
-    pad = pad_share * float((high - low).max()) + 4.0
+    pad = pad_fraction * float((high - low).max()) + 4.0
     span_x, span_y = (high - low + 2.0 * pad).tolist()
     lowest, highest = (limit * width_in / _PLOT_WIDTH_IN for limit in _PLOT_HEIGHT_IN)
     height = min(max(width_in * span_y / span_x, lowest), highest)

@@ -1,6 +1,6 @@
 // The page: views by the address, the track, the toolbar, keys, and what tests and tinkerers can ask.
 
-import { BoardView } from './board.js';
+import { LeaderboardView } from './leaderboard.js';
 import { loadEngine } from './engine.js';
 import { DrawView } from './editor.js';
 import { find, lapText, make } from './format.js';
@@ -44,7 +44,7 @@ class App {
       race: new RaceView(this),
       learn: new LearnView(this),
       draw: new DrawView(this),
-      board: new BoardView(this),
+      board: new LeaderboardView(this),
     };
     this.picker = new TrackPicker(this);
     this.bind();

@@ -5,7 +5,7 @@ const MIN_SCALE = 0.1;
 const MAX_SCALE = 40;
 const FOLLOW_SPAN_M = 116; // of the shorter side
 const LOOK_AHEAD_S = 0.8;
-const LOOK_AHEAD_SHARE = 0.27; // of the picture, at most
+const LOOK_AHEAD_FRACTION = 0.27; // of the picture, at most
 
 const NO_INSET = { top: 0, right: 0, bottom: 0, left: 0 };
 
@@ -78,7 +78,7 @@ export class Camera {
     if (this.mode === 'follow' && target) {
       // Look ahead in the direction of travel, so that more of the road to come is seen.
       const clip = (metres, side) =>
-        Math.max(-LOOK_AHEAD_SHARE * side, Math.min(LOOK_AHEAD_SHARE * side, metres * wanted)) / wanted;
+        Math.max(-LOOK_AHEAD_FRACTION * side, Math.min(LOOK_AHEAD_FRACTION * side, metres * wanted)) / wanted;
       x = target.x + clip(LOOK_AHEAD_S * target.vx, this.width);
       y = target.y + clip(LOOK_AHEAD_S * target.vy, this.height);
     } else if (this.mode !== 'follow') {
@@ -95,9 +95,9 @@ export class Camera {
       return;
     }
     const isFar = Math.hypot(x - this.x, y - this.y) * this.scale > 1.5 * Math.max(this.width, this.height);
-    const share = isFar ? 1 : 1 - Math.exp(-seconds * (this.mode === 'follow' ? 5 : 6));
-    this.x += share * (x - this.x);
-    this.y += share * (y - this.y);
+    const fraction = isFar ? 1 : 1 - Math.exp(-seconds * (this.mode === 'follow' ? 5 : 6));
+    this.x += fraction * (x - this.x);
+    this.y += fraction * (y - this.y);
     const ratio = wanted / this.scale;
     const closeEnough = Math.abs(Math.log2(ratio)) < 0.01;
     this.scale = closeEnough ? wanted : this.scale * ratio ** (1 - Math.exp(-seconds * 9));

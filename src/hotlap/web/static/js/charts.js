@@ -44,7 +44,7 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
   context.lineWidth = 1;
   const marks = range
     ? [range[0], (range[0] + range[1]) / 2, range[1]]
-    : [0.1, 0.5, 0.9].map((share) => low + share * (high - low));
+    : [0.1, 0.5, 0.9].map((fraction) => low + fraction * (high - low));
   for (const value of marks) {
     context.fillText(format(value), area.left - 6, y(value));
     context.beginPath();

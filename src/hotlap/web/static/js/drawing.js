@@ -219,15 +219,15 @@ export class Particles {
     for (const one of this.list) {
       if (!camera.sees(one.x, one.y)) continue;
       const [sx, sy] = camera.toScreen(one.x, one.y);
-      const share = one.age / one.life;
+      const fraction = one.age / one.life;
       if (one.kind === 'spark') {
-        context.fillStyle = share < 0.4 ? '#fff2c4' : COLOURS.accent;
+        context.fillStyle = fraction < 0.4 ? '#fff2c4' : COLOURS.accent;
         const size = Math.max(1.5, 0.22 * camera.scale);
         context.fillRect(sx - size / 2, sy - size / 2, size, size);
       } else {
-        context.globalAlpha = 0.34 * (1 - share);
+        context.globalAlpha = 0.34 * (1 - fraction);
         context.fillStyle = one.kind === 'dust' ? '#8d8468' : '#c3cad1';
-        const size = (0.5 + 2.2 * share) * camera.scale;
+        const size = (0.5 + 2.2 * fraction) * camera.scale;
         context.beginPath();
         context.arc(sx, sy, size / 2, 0, 7);
         context.fill();

@@ -48,8 +48,8 @@ export function controlPoints(stroke) {
   for (let n = 0; n < count; n += 1) {
     const at = (n * total) / count;
     while (lengths[k + 1] < at) k += 1;
-    const share = (at - lengths[k]) / (lengths[k + 1] - lengths[k] || 1);
-    points.push([0, 1].map((axis) => closed[k][axis] + share * (closed[k + 1][axis] - closed[k][axis])));
+    const fraction = (at - lengths[k]) / (lengths[k + 1] - lengths[k] || 1);
+    points.push([0, 1].map((axis) => closed[k][axis] + fraction * (closed[k + 1][axis] - closed[k][axis])));
   }
   // A hand trembles: each point moves a little towards the middle of its neighbours.
   for (let pass = 0; pass < 2; pass += 1) {

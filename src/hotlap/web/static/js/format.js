@@ -14,13 +14,13 @@ export function deltaText(seconds, digits = 2) {
   return `${seconds < 0 ? '−' : '+'}${Math.abs(seconds).toFixed(digits)}`;
 }
 
-export function percentText(share) {
-  return Number.isFinite(share) ? `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)} %` : '–';
+export function percentText(fraction) {
+  return Number.isFinite(fraction) ? `${fraction < 0 ? '−' : '+'}${Math.abs(100 * fraction).toFixed(1)} %` : '–';
 }
 
 /** A part of a whole, rounded down so that only the whole of it reads 100 %: 96.6 %. */
-export function shareText(share) {
-  return `${Math.floor(1000 * share + 1e-6) / 10} %`;
+export function fractionText(fraction) {
+  return `${Math.floor(1000 * fraction + 1e-6) / 10} %`;
 }
 
 export function stepsText(steps) {

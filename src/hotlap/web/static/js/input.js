@@ -21,9 +21,9 @@ const CENTRE_RATE = 8.0;
 const GAS_RATE = 5.0;
 const BRAKE_RATE = 8.0;
 const RELEASE_RATE = 10.0;
-// A held key asks for a bend at this share of the grip, and steers as much as that takes; no key asks for none. So the
+// A held key asks for a bend at this fraction of the grip, and steers as much as that takes; no key asks for none. So the
 // same key is right at every speed, and letting go of it straightens the car.
-const GRIP_SHARE = 1.0;
+const GRIP_FRACTION = 1.0;
 const GRAVITY_MPS2 = 9.81;
 const UNDERSTEER_RAD = 0.042; // the front slides more than the rear
 const YAW_GAIN_S = 0.2;
@@ -65,15 +65,15 @@ export class KeySmoother {
       (car.steering_slow_rad - car.steering_fast_rad) / (1 + speed * speed * car.per_steering_scale2);
     const grip = car.friction * (motion.isOff ? car.runoff_grip : 1);
     // A yaw rate; left is positive.
-    const bend = (-this.turn * GRIP_SHARE * grip * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS);
+    const bend = (-this.turn * GRIP_FRACTION * grip * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS);
     const slide = Math.max(0, Math.abs(rear) - REAR_SLIP_RAD) * Math.sign(rear);
     const angle =
       ((car.front_m + car.rear_m) * bend) / Math.max(speed, SLOW_MPS) -
       UNDERSTEER_RAD * this.turn +
       YAW_GAIN_S * (bend - yawRate) +
       SLIDE_GAIN * slide;
-    const share = Math.min(1, Math.max(0, (speed - SLOW_MPS) / SLOW_MPS));
-    this.steer = Math.max(-1, Math.min(1, (share * -angle) / lock + (1 - share) * this.turn * SLOW_LOCK));
+    const fraction = Math.min(1, Math.max(0, (speed - SLOW_MPS) / SLOW_MPS));
+    this.steer = Math.max(-1, Math.min(1, (fraction * -angle) / lock + (1 - fraction) * this.turn * SLOW_LOCK));
 
     let gas = keys.gas ? (motion.isOff ? 0.6 : 1) : 0;
     if (isRolling && Math.abs(rear) > REAR_SLIP_RAD)

@@ -3,7 +3,7 @@
 import { COLOURS, KINDS } from './colours.js';
 import { drawChart } from './charts.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
-import { find, make, setText, shareText, stepsText } from './format.js';
+import { find, make, setText, fractionText, stepsText } from './format.js';
 import { fetchBytes } from './server.js';
 import { Swarm } from './swarm.js';
 
@@ -205,10 +205,10 @@ export class LearnView {
     const { run } = this;
     if (!this.isOpen || !run || !this.status) return;
     const count = run.checkpoints.length;
-    const share = run.steps ? Math.min(1, run.step / run.steps) : 0;
+    const fraction = run.steps ? Math.min(1, run.step / run.steps) : 0;
     this.status.textContent = run.error
       ? `${run.state}: ${run.error}`
-      : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * share)} %)`;
+      : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
     this.slider.max = Math.max(0, count - 1);
     if (this.follows) this.slider.value = Math.max(0, count - 1);
     const live = run.id !== RECORDED;
@@ -362,7 +362,7 @@ export class LearnView {
 /** The newest figures in one line, as the terminal prints them. */
 function lapsText(done, laps, gap) {
   if (done === undefined) return 'No episode has ended yet.';
-  const parts = [`completed ${shareText(done)}`];
+  const parts = [`completed ${fractionText(done)}`];
   for (const lap of laps) if (lap.value.length) parts.push(`${lap.name} lap ${lap.value.at(-1).toFixed(2)} s`);
   if (gap !== undefined) parts.push(`gap ${(100 * gap).toFixed(1)} %`);
   return `Newest: ${parts.join(', ')}`;

@@ -387,7 +387,6 @@ export class RaceView {
     try {
       const entry = await this.app.server.post('api/board', { track, driver: recall('name', 'You'), replay: text });
       this.status.textContent = `On the board with ${lapText(entry.lap_time_sec)}, driven again by the server.`;
-      this.app.announceBoard?.();
     } catch (error) {
       this.status.textContent = `Not on the board: ${error.message}`;
     }

@@ -235,22 +235,22 @@ export class Stage {
   }
 
   /** The pose between the last two ticks. */
-  between(car, share) {
+  between(car, fraction) {
     const { before, pose } = car;
     let turn = pose.yaw - before.yaw;
     turn -= 2 * Math.PI * Math.round(turn / (2 * Math.PI));
     if (Math.hypot(pose.x - before.x, pose.y - before.y) > 10) return pose;
     return {
       ...pose,
-      x: before.x + share * (pose.x - before.x),
-      y: before.y + share * (pose.y - before.y),
-      yaw: before.yaw + share * turn,
+      x: before.x + fraction * (pose.x - before.x),
+      y: before.y + fraction * (pose.y - before.y),
+      yaw: before.yaw + fraction * turn,
     };
   }
 
-  draw(share, seconds) {
+  draw(fraction, seconds) {
     const { context, camera, dpr } = this;
-    const poses = this.cars.map((car) => this.between(car, share));
+    const poses = this.cars.map((car) => this.between(car, fraction));
     const target = poses[this.focus] || this.swarm?.target() || null;
     camera.update(this.track, target, seconds);
     this.picture.setLine(this.showLine);
@@ -259,7 +259,7 @@ export class Stage {
       if (this.bySpeed || !car.isGhost)
         car.trail.draw(context, camera, car.colour, this.engine.topSpeed, this.bySpeed, dpr);
     }
-    this.swarm?.draw(context, camera, share, drawSwarm);
+    this.swarm?.draw(context, camera, fraction, drawSwarm);
     if (this.showRays && this.world && poses[this.focus]) {
       const count = this.engine.description.num_observations;
       const obs = this.world.obs.subarray(this.focus * count, (this.focus + 1) * count);

@@ -40,11 +40,11 @@ export class Swarm {
     this.look();
   }
 
-  draw(context, camera, share, drawSwarm) {
+  draw(context, camera, fraction, drawSwarm) {
     const { before, poses, shown } = this;
     for (let k = 0; k < poses.length; k += 3) {
       const isReset = Math.abs(poses[k] - before[k]) + Math.abs(poses[k + 1] - before[k + 1]) > 10;
-      const part = isReset ? 1 : share;
+      const part = isReset ? 1 : fraction;
       shown[k] = before[k] + part * (poses[k] - before[k]);
       shown[k + 1] = before[k + 1] + part * (poses[k + 1] - before[k + 1]);
       shown[k + 2] = poses[k + 2];

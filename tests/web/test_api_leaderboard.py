@@ -50,7 +50,7 @@ def test_a_lap_is_entered_and_its_replay_comes_back_bit_for_bit(play_server, lap
         (lambda r: replace(r, lap_time_s=np.nextafter(r.lap_time_s, np.float32(0.0))), "but re-simulated it takes"),
         (lambda r: replace(r, lap=9), "claims lap 9"),
         (lambda r: replace(r, physics="1-000000000000"), "was driven with physics 1-000000000000"),
-        (lambda r: replace(r, road="0" * 16), "was driven on road 0000000000000000"),
+        (lambda r: replace(r, track_digest="0" * 16), "was driven on road 0000000000000000"),
         (lambda r: replace(r, actions=r.actions[:-1]), "re-simulated it completes 1 laps"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Routes of the board, its replays and the drivers."""
+"""Routes of the leaderboard, its replays and the drivers."""
 
 import json
 from http import HTTPStatus
@@ -39,7 +39,7 @@ class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
     replay: str
 
 
-async def get_board(request: Request) -> Response:
+async def get_leaderboard(request: Request) -> Response:
     """The laps of a track."""
     services, track_id = services_of(request), query_text(request, "track")
     await services.wait_until_entered(track_id)
@@ -59,7 +59,7 @@ async def export(request: Request) -> Response:
     """Every entry with its replay."""
     services = services_of(request)
     limit(services.computing)
-    entries = await services.read(services.board.export)
+    entries = await services.read(services.leaderboard.export)
     content = json.dumps({"format": "hotlap-board-1", "entries": entries}, indent=1)
     headers = {"Content-Disposition": 'attachment; filename="hotlap-board.json"'}
     return Response(content, media_type="application/json", headers=headers)
@@ -70,7 +70,7 @@ async def get_replay(request: Request) -> Response:
     services = services_of(request)
     number = request.path_params["entry_id"]
     found = number.isascii() and number.isdigit() and len(number) <= 15
-    content = await services.read(services.board.replay, int(number)) if found else None
+    content = await services.read(services.leaderboard.replay, int(number)) if found else None
     if content is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"replay {number[:40]!r} is not known.")
     if request.query_params.get("form") == "text":
@@ -115,7 +115,7 @@ async def get_driver_replay(request: Request) -> Response:
 
 
 ROUTES = [
-    Route("/api/board", endpoint(get_board), methods=["GET"]),
+    Route("/api/board", endpoint(get_leaderboard), methods=["GET"]),
     Route("/api/board", endpoint(post_lap), methods=["POST"]),
     Route("/api/board/export", endpoint(export), methods=["GET"]),
     Route("/api/replays/check", endpoint(check_replay), methods=["POST"]),
@@ -127,8 +127,8 @@ ROUTES = [
 
 
 def _entries(services: PageServices, track_id: str) -> list[dict[str, Any]]:
-    road = track_digest(load_track(track_id).nodes)
-    return [entry.as_plain() for entry in services.board.entries(track_id, road)]
+    digest = track_digest(load_track(track_id).nodes)
+    return [entry.as_plain() for entry in services.leaderboard.entries(track_id, digest)]
 
 
 def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]:
@@ -145,13 +145,13 @@ def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]
         )
     replay = Replay.from_text(body.replay)
     lap, num_ticks = verify_drive(replay, body.track)
-    entry, is_new = services.board.add(body.track, replay, lap, driver=name, kind="human", num_ticks=num_ticks)
+    entry, is_new = services.leaderboard.add(body.track, replay, lap, driver=name, kind="human", num_ticks=num_ticks)
     return entry.as_plain(), is_new
 
 
 def _check(text: str) -> dict[str, Any]:
     replay = Replay.from_text(text)
-    track_id = _find_road(replay.road)
+    track_id = _find_track(replay.track_digest)
     laps = simulate(replay, track_id)
     claimed = verify(replay, track_id)
     return {
@@ -165,22 +165,22 @@ def _check(text: str) -> dict[str, Any]:
     }
 
 
-def _find_road(road: str) -> str:
+def _find_track(digest: str) -> str:
     """The id of a track with this road: a built-in one or one of the user's."""
     for entry in list_tracks():
         if entry.source in SPLITS:
             continue
         try:
-            if track_digest(load_track(entry.track_id).nodes) == road:
+            if track_digest(load_track(entry.track_id).nodes) == digest:
                 return entry.track_id
         except (OSError, ValueError):  # a damaged file of the user's
             continue
-    raise ReplayError(f"replay: it was driven on road {road}, which no track here has.")
+    raise ReplayError(f"replay: it was driven on road {digest}, which no track here has.")
 
 
 def _drivers(services: PageServices, track_id: str) -> list[dict[str, Any]]:
     track = load_track(track_id)
-    known = services.board.find_driver("optimal", track_digest(track.nodes))
+    known = services.leaderboard.find_driver("optimal", track_digest(track.nodes))
     shipped = drivers_list(track_id)
     has_optimal = known is not None or recorded_drive("optimal", track_id) is not None
     found = list_drivers(track_id, has_optimal=has_optimal)

@@ -1,4 +1,4 @@
-"""The board: best laps with their replays, in an SQLite file under the user's folder."""
+"""The leaderboard: best laps with their replays, in an SQLite file under the user's folder."""
 
 import hashlib
 import sqlite3
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hotlap.errors import BoardError, one_line
+from hotlap.errors import LeaderboardError, one_line
 from hotlap.evaluation.evaluate import Lap
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import user_folder
@@ -43,12 +43,12 @@ _COLUMNS = "id, track, road, physics, driver, driver_id, kind, lap_time_s, lap, 
 
 
 @dataclass(frozen=True)
-class BoardEntry:
-    """One lap on the board."""
+class LeaderboardEntry:
+    """One lap on the leaderboard."""
 
     id: int
     track: str
-    road: str
+    track_digest: str
     physics: str
     driver: str  # the name that is shown
     driver_id: str | None  # None for a person
@@ -70,19 +70,19 @@ class BoardEntry:
             "lap": self.lap,
             "clean": self.is_clean,
             "date": self.date,
-            "road": self.road,
+            "road": self.track_digest,
             "physics": self.physics,
             "replay": f"api/replays/{self.id}",
         }
 
 
-def board_path() -> Path:
-    """The board's file."""
+def leaderboard_path() -> Path:
+    """The leaderboard's file."""
     return user_folder().parent / "board.sqlite3"
 
 
-class Board:
-    """The board in one file. May be used from several threads, and by several servers at once."""
+class Leaderboard:
+    """The leaderboard in one file. May be used from several threads, and by several servers at once."""
 
     def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
         self.path = path
@@ -96,7 +96,9 @@ class Board:
             self._database.execute("PRAGMA synchronous = FULL")
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
-                raise BoardError(f"{path}: was written by a newer version of hotlap. Update it, or move the file away.")
+                raise LeaderboardError(
+                    f"{path}: was written by a newer version of hotlap. Update it, or move the file away."
+                )
             self._database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
         except (OSError, sqlite3.Error) as error:
             raise self._refusal(error) from None
@@ -116,7 +118,7 @@ class Board:
         kind: Kind,
         driver_id: str | None = None,
         num_ticks: int | None = None,
-    ) -> tuple[BoardEntry, bool]:
+    ) -> tuple[LeaderboardEntry, bool]:
         """Enter a lap that was verified; returns the entry, and whether it is new: the same lap is entered once.
 
         `num_ticks` is the number of ticks until the lap's end; None: the replay ends there.
@@ -124,7 +126,7 @@ class Board:
         content = replay.to_bytes()
         row = (
             track_id,
-            replay.road,
+            replay.track_digest,
             replay.physics,
             driver,
             driver_id,
@@ -149,7 +151,7 @@ class Board:
                 raise self._refusal(error) from None
         return entry, is_new
 
-    def _insert(self, row: tuple[Any, ...], drive_digest: bytes) -> tuple[BoardEntry, bool]:
+    def _insert(self, row: tuple[Any, ...], drive_digest: bytes) -> tuple[LeaderboardEntry, bool]:
         track_id, digest = row[0], row[-2]
         known = self._database.execute(
             f"SELECT {_COLUMNS} FROM entries WHERE drive IN (?, ?)",  # noqa: S608
@@ -159,7 +161,9 @@ class Board:
             return _entry(known), False
         count = self._database.execute("SELECT count(*) FROM entries WHERE track = ?", (track_id,)).fetchone()[0]
         if count >= MAX_ENTRIES_PER_TRACK:
-            raise BoardError(f"the board of {track_id} is full: it has {count} entries. Export it and move its file.")
+            raise LeaderboardError(
+                f"the board of {track_id} is full: it has {count} entries. Export it and move its file."
+            )
         cursor = self._database.execute(
             "INSERT INTO entries (track, road, physics, driver, driver_id, kind, lap_time_s, lap, is_clean, date,"
             " drive, replay) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -167,20 +171,20 @@ class Board:
         )
         return _entry((cursor.lastrowid, *row[:-2])), True
 
-    def entries(self, track_id: str, road: str) -> list[BoardEntry]:
+    def entries(self, track_id: str, track_digest: str) -> list[LeaderboardEntry]:
         """The laps of a track on its present road and with this physics: clean ones first, then the faster."""
         rows = self._ask(
             f"SELECT {_COLUMNS} FROM entries WHERE track = ? AND road = ? AND physics = ?"  # noqa: S608
             " ORDER BY is_clean DESC, lap_time_s, id",
-            (track_id, road, PHYSICS_VERSION),
+            (track_id, track_digest, PHYSICS_VERSION),
         )
         return [_entry(row) for row in rows]
 
-    def find_driver(self, driver_id: str, road: str) -> BoardEntry | None:
+    def find_driver(self, driver_id: str, track_digest: str) -> LeaderboardEntry | None:
         """The newest entry of a driver on a road, if there is one."""
         rows = self._ask(
             f"SELECT {_COLUMNS} FROM entries WHERE driver_id = ? AND road = ? AND physics = ? ORDER BY id DESC LIMIT 1",  # noqa: S608
-            (driver_id, road, PHYSICS_VERSION),
+            (driver_id, track_digest, PHYSICS_VERSION),
         )
         return _entry(rows[0]) if rows else None
 
@@ -201,14 +205,16 @@ class Board:
             except sqlite3.Error as error:
                 raise self._refusal(error) from None
 
-    def _refusal(self, error: Exception) -> BoardError:
+    def _refusal(self, error: Exception) -> LeaderboardError:
         reason = getattr(error, "strerror", None) or one_line(error)
-        return BoardError(f"{self.path}: the board cannot be used ({reason}). Move the file away, or set HOTLAP_HOME.")
+        return LeaderboardError(
+            f"{self.path}: the board cannot be used ({reason}). Move the file away, or set HOTLAP_HOME."
+        )
 
 
-def _entry(row: tuple[Any, ...]) -> BoardEntry:
-    fields = dict(zip(BoardEntry.__dataclass_fields__, row, strict=True))
-    return BoardEntry(**{**fields, "is_clean": bool(fields["is_clean"])})
+def _entry(row: tuple[Any, ...]) -> LeaderboardEntry:
+    fields = dict(zip(LeaderboardEntry.__dataclass_fields__, row, strict=True))
+    return LeaderboardEntry(**{**fields, "is_clean": bool(fields["is_clean"])})
 
 
 def _lap_digest(replay: Replay, num_ticks: int | None) -> bytes:
@@ -216,7 +222,7 @@ def _lap_digest(replay: Replay, num_ticks: int | None) -> bytes:
 
     Every replay starts standing on the line, whatever its seed.
     """
-    digest = hashlib.sha256(f"lap {replay.road} {replay.physics}".encode())
+    digest = hashlib.sha256(f"lap {replay.track_digest} {replay.physics}".encode())
     applied = np.clip(replay.actions[:num_ticks], np.array([-1.0, 0.0, 0.0], np.float32), np.float32(1.0))
     digest.update((applied + np.float32(0.0)).tobytes())  # adding zero makes -0.0 the 0.0 that it equals
     return digest.digest()
@@ -224,6 +230,6 @@ def _lap_digest(replay: Replay, num_ticks: int | None) -> bytes:
 
 def _drive_digest(replay: Replay) -> bytes:
     """Identifies a drive with its seed and all its inputs: entries of earlier versions have this digest."""
-    digest = hashlib.sha256(f"{replay.road} {replay.physics} {replay.seed} {replay.lap}".encode())
+    digest = hashlib.sha256(f"{replay.track_digest} {replay.physics} {replay.seed} {replay.lap}".encode())
     digest.update(replay.actions.tobytes())
     return digest.digest()

@@ -58,13 +58,13 @@ FORGERIES = {
 @pytest.mark.parametrize("driver", ["casual", "champion", "optimal"])
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
 def test_a_drivers_lap_is_not_entered_as_a_persons(play_server, driver, forge):
-    board = play_server.get("/api/board?track=track-02").json
-    [entry] = [one for one in board if one["driver_id"] == driver]
+    leaderboard = play_server.get("/api/board?track=track-02").json
+    [entry] = [one for one in leaderboard if one["driver_id"] == driver]
     forged = forge(replace(Replay.from_bytes(play_server.get(f"/{entry['replay']}").body), is_quantised=False))
     answer = play_server.post("/api/board", {"track": "track-02", "driver": "Mallory", "replay": forged.to_text()})
     assert answer.status == 200, answer.body
     assert answer.json == entry
-    assert play_server.get("/api/board?track=track-02").json == board
+    assert play_server.get("/api/board?track=track-02").json == leaderboard
 
 
 @pytest.mark.integration

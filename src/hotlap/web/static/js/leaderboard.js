@@ -1,4 +1,4 @@
-// Board: best laps of people and drivers on a track, each with its replay.
+// Leaderboard: best laps of people and drivers on a track, each with its replay.
 
 import { KINDS } from './colours.js';
 import { loadDriver } from './drivers.js';
@@ -8,7 +8,7 @@ import { PolicyPilot } from './engine.js';
 import { fetchBytes } from './server.js';
 import { bestOn, recall } from './storage.js';
 
-export class BoardView {
+export class LeaderboardView {
   constructor(app) {
     this.app = app;
   }
