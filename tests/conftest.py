@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bridge_process import BridgeProcess
-from forked_python import start_server
+from forked_python import Popen, start_server
+from forked_python import run as run_python
 from play_process import PlayProcess
 
 if TYPE_CHECKING:
@@ -32,8 +33,13 @@ STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
     "attacks",
 }  # fmt: skip
-# The simulator and the loop that drives a policy are compiled side by side, which takes half the time.
-COMPILED = ("batch_cpu", "policy_drive")
+# What every process would compile, in two parts that are compiled side by side.
+COMPILED = (
+    "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
+    "from hotlap.drivers import packed; from hotlap.sim import policy_drive; packed.warm_up(); policy_drive.warm_up();"
+    "from hotlap.drivers.casual import CasualDriver; from hotlap.web.replays import make_race_fleet;"
+    "CasualDriver().begin(make_race_fleet('track-01'), 0)",
+)
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
 LONG_FILES = (
@@ -106,16 +112,25 @@ def place_of(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
-    """Compile the simulator once, before the processes start that run the tests: they load it from the cache.
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Do once, before the processes start that run the tests, what each of them would do.
 
-    They share one server for the commands they start, too.
+    The simulator is compiled: they load it from the cache. pytest rewrites the asserts of all test files, if it has
+    not done so yet. And they are forked from a server that has imported the libraries, as the commands are that they
+    start. Where only some tests run, that would take longer than it saves.
     """
-    start_server()
-    program = "from hotlap.sim import {0}; {0}.warm_up()"
-    compilers = [subprocess.Popen([sys.executable, "-c", program.format(name)]) for name in COMPILED]
+    compilers = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
     for compiler in compilers:
         compiler.wait()  # what does not compile is reported by the tests
+    start_server()
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    if not any((TESTS / "__pycache__").glob("test_*-pytest-*.pyc")):
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0"]
+        run_python(collect, cwd=config.rootpath, stdout=subprocess.DEVNULL)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(subprocess, "Popen", Popen)
+    config.add_cleanup(patch.undo)
 
 
 def steps_the_simulator(item: pytest.Item) -> bool:

@@ -59,6 +59,7 @@ class Request:
     is_session_leader: bool
     process_group: int
     umask: int
+    is_unbuffered: bool
 
     @classmethod
     def receive(cls, connection: socket.socket) -> "tuple[Request, list[int]] | None":
@@ -233,7 +234,7 @@ class ForkServer:
         os.chdir(request.folder)
         os.environ.clear()
         os.environ.update({**self._from_imports, **request.environ})
-        open_streams()
+        open_streams(request.is_unbuffered or bool(request.environ.get("PYTHONUNBUFFERED")))
         reseed()
 
     def _take_descriptors(self, descriptors: list[int], numbers: list[int]) -> None:
@@ -248,9 +249,8 @@ class ForkServer:
         os.closerange(max((*numbers, 2)) + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def open_streams() -> None:
+def open_streams(is_unbuffered: bool) -> None:
     """Open the standard streams as a new interpreter does: what was set up belongs to the server."""
-    is_unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         before: Any = getattr(sys, f"__{name}__")
         try:
@@ -265,8 +265,8 @@ def open_streams() -> None:
                 encoding=before.encoding,
                 errors=before.errors,
                 newline="\n" if number else None,
-                line_buffering=number == 2 or raw.isatty(),
-                write_through=is_unbuffered and number > 0,
+                line_buffering=not is_unbuffered and (number == 2 or raw.isatty()),
+                write_through=is_unbuffered,
             )
             opened.mode = "w" if number else "r"  # type: ignore[misc]
         setattr(sys, name, opened)

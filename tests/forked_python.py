@@ -56,18 +56,18 @@ def start_server() -> None:
     atexit.register(stop)
 
 
-def is_forkable(command: Any, given: "dict[str, Any]") -> bool:
-    """Whether a forked process can take the place of a new interpreter for this call of `Popen`."""
-    if not CAN_FORK or not isinstance(command, list | tuple) or len(command) < 2:
-        return False
-    first = str(command[1])
-    is_plain = (first in ("-m", "-c") and len(command) > 2) or not first.startswith("-")
+def forkable(command: Any, given: "dict[str, Any]") -> "list[str] | None":
+    """The arguments of this interpreter, if a forked process can take its place for this call of `Popen`; else None."""
+    if not CAN_FORK or not isinstance(command, list | tuple) or not command or str(command[0]) != PYTHON:
+        return None
     others = ("preexec_fn", "shell", "executable", "gid", "gids", "uid")
-    return (
-        str(command[0]) == PYTHON
-        and is_plain
-        and all(given.get(name) is None or given[name] is False for name in others)
-    )
+    if not all(given.get(name) is None or given[name] is False for name in others):
+        return None
+    arguments = [os.fsdecode(part) for part in command[1:]]
+    code = arguments[1:] if arguments[:1] == ["-u"] else arguments
+    is_module_or_code = len(code) > 1 and code[0] in ("-m", "-c")
+    is_script = bool(code) and not code[0].startswith("-")
+    return arguments if is_module_or_code or is_script else None
 
 
 class Popen(REAL_POPEN):  # type: ignore[type-arg]
@@ -78,10 +78,11 @@ class Popen(REAL_POPEN):  # type: ignore[type-arg]
 
     def _execute_child(self, *positional: Any) -> None:
         given = _PARAMETERS.bind(self, *positional).arguments
-        if not (is_forkable(given["args"], given) and self._fork(given)):
+        arguments = forkable(given["args"], given)
+        if arguments is None or not self._fork(arguments, given):
             super()._execute_child(*positional)  # type: ignore[misc]
 
-    def _fork(self, given: "dict[str, Any]") -> bool:
+    def _fork(self, arguments: "list[str]", given: "dict[str, Any]") -> bool:
         """Let the server fork the process; False if it refuses."""
         start_server()
         streams = {0: given["p2cread"], 1: given["c2pwrite"], 2: given["errwrite"]}
@@ -89,7 +90,8 @@ class Popen(REAL_POPEN):  # type: ignore[type-arg]
         descriptors.update({number: number for number in given["pass_fds"]})
         environ = os.environ if given["env"] is None else given["env"]
         request = {
-            "arguments": [os.fsdecode(part) for part in given["args"][1:]],
+            "arguments": arguments[1:] if arguments[0] == "-u" else arguments,
+            "is_unbuffered": arguments[0] == "-u",
             "folder": str(Path(os.fsdecode(given["cwd"] or ".")).absolute()),
             "environ": {os.fsdecode(key): os.fsdecode(value) for key, value in environ.items()},
             "descriptors": list(descriptors),

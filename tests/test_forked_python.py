@@ -28,7 +28,8 @@ def output(*arguments, **options):
     return run(python(*arguments), capture_output=True, text=True, check=True, **options).stdout
 
 
-def test_everything_is_imported_but_nothing_else_differs_from_a_new_interpreter(tmp_path):
+@pytest.mark.parametrize("options", [[], ["-u"]])
+def test_everything_is_imported_but_nothing_else_differs_from_a_new_interpreter(tmp_path, options):
     code = """if True:
         import json, os, random, signal, sys, threading
         print(json.dumps({
@@ -43,7 +44,7 @@ def test_everything_is_imported_but_nothing_else_differs_from_a_new_interpreter(
         }))
         assert os.read(0, 10) == b"input"
     """
-    command = python("-c", code, "one", "two three")
+    command = python(*options, "-c", code, "one", "two three")
     options = {"cwd": tmp_path, "capture_output": True, "check": True, "env": dict(os.environ), "input": b"input"}
     forked, new = (json.loads(way(command, **options).stdout) for way in (run, subprocess.run))
     assert [word in output("-c", HAS_TORCH) for word in ("True", "False")] == [True, False]
