@@ -54,7 +54,7 @@ def _torch_generator(device: torch.device) -> torch.Generator:
     """A generator of our own on a CPU. On a GPU the device's one: CUDA graphs draw from it without being told."""
     if device.type != "cuda":
         return torch.Generator(device)
-    torch.cuda.init()
+    torch.cuda.init()  # type: ignore[no-untyped-call]
     found: torch.Generator = torch.cuda.default_generators[torch.cuda.current_device()]
     return found
 

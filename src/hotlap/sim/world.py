@@ -27,8 +27,8 @@ YAW_RATE_SCALE_RADPS = F(5.0)
 START_WIDTH = F(0.6)
 START_HEADING_RAD = F(0.06)
 START_SPEED_FROM, START_SPEED_TO = F(0.3), F(0.95)
-# Random starts of cars that have spun: the fraction of the distance to the walls used, and the greatest yaw rate of those
-# that slide. Half of them do, at up to the feasible speed; the others stand.
+# Random starts of cars that have spun: the fraction of the distance to the walls used, and the greatest yaw rate of
+# those that slide. Half of them do, at up to the feasible speed; the others stand.
 SPUN_WIDTH = F(0.95)
 SPUN_YAW_RADPS = F(2.0)
 
