@@ -4,7 +4,6 @@ Its LunarLander-v3 steps several times as fast as Gymnasium's. Its environments 
 physics nor their generators can be read or set: a run over them does not resume bit-identically.
 """
 
-import difflib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from hotlap.errors import ActionError, ConfigError, TrainingError, one_line
+from hotlap.errors import ActionError, ConfigError, TrainingError, closest, did_you_mean, one_line
 from hotlap.training.sb3.vec_envs.base import BatchStep, BatchVecEnv
 
 NO_LIMIT = 2**31 - 1  # EnvPool's max_episode_steps for episodes without a time limit
@@ -126,8 +125,7 @@ def _make_spec(env_id: str, arguments: Mapping[str, Any]) -> Any:
     envpool = _import_envpool()
     known = envpool.list_all_envs()
     if env_id not in known:
-        close = difflib.get_close_matches(env_id, known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else "Use the gymnasium backend."
+        hint = did_you_mean(closest(env_id, known), "Use the gymnasium backend.")
         raise ConfigError(f"environment {env_id!r:.80} is not among EnvPool's. {hint}")
     try:
         return envpool.make_spec(env_id, **arguments)
