@@ -5,15 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from hotlap.errors import StateError
-from hotlap.hyperparameters import PPOSettings
 from hotlap.learning import ppo as ppo_module
-from hotlap.learning.adam import Adam, as_tensors
-from hotlap.learning.networks.actor_critic import ActorCritic
+from hotlap.learning.adam import as_tensors
 from hotlap.learning.ppo import PPO
-from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows, ThreadChoice
+from hotlap.learning.ppo_update import ThreadChoice
 from hotlap.training.learners import build_learner, is_ours
 from hotlap.training.sb3.learner import SB3Learner
 from small_learners import learn, ours, weights
@@ -160,50 +157,6 @@ def test_the_learner_tells_the_steps_that_the_library_tells():
         assert np.array(episodes) == pytest.approx(np.array(their_episodes), abs=1e-5)
         assert terms == pytest.approx(their_terms, abs=1e-4)
     assert sum(len(episodes) for *_, episodes, _, _ in seen[0]) > 10
-
-
-def oracle_gradients(policy, rollout, settings):
-    """The gradients of stable-baselines3's loss by autograd, before clipping, and the two losses."""
-    values, log_prob, entropy = policy.evaluate_actions(rollout.observations, rollout.actions.t())
-    advantages = rollout.advantages
-    if settings.normalize_advantage:
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    ratio = torch.exp(log_prob - rollout.log_probs)
-    clipped = advantages * torch.clamp(ratio, 1 - settings.clip_range, 1 + settings.clip_range)
-    policy_loss = -torch.min(advantages * ratio, clipped).mean()
-    value_loss = nn.functional.mse_loss(rollout.returns, values.flatten())
-    loss = policy_loss - settings.ent_coef * entropy.mean() + settings.vf_coef * value_loss
-    policy.optimizer.zero_grad()
-    loss.backward()
-    return policy_loss.item(), value_loss.item()
-
-
-@pytest.mark.parametrize("activation", ["tanh", "relu", "elu"])
-@pytest.mark.parametrize("net_arch", [[64, 64], [16], [24, 8, 12]])
-@pytest.mark.parametrize("normalize_advantage", [True, False])
-def test_every_gradient_is_that_of_autograd(activation, net_arch, normalize_advantage):
-    config = configure(policy={"net_arch": net_arch, "activation": activation})
-    policy = SB3Learner(config).model.policy
-    generator = torch.Generator().manual_seed(1)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=generator)
-
-    num_rows, num_obs = 500, policy.observation_space.shape[0]
-    rollout = RolloutRows(
-        normal(num_rows, num_obs), normal(3, num_rows), normal(num_rows) - 4.0, normal(num_rows), normal(num_rows)
-    )
-    settings = PPOSettings(ent_coef=0.01, max_grad_norm=1e9, normalize_advantage=normalize_advantage)
-    policy_loss, value_loss = oracle_gradients(policy, rollout, settings)
-    adam = Adam(dict(policy.state_dict()), torch.device("cpu"), eps=1e-5)
-    update = PPOUpdate(adam, ActorCritic.of(config.policy, 3), rollout, settings, num_rows)
-    losses = MinibatchLosses(*update.run([torch.arange(num_rows)]).numpy().T)
-    for name, parameter in policy.named_parameters():
-        mine, oracle = adam.gradient(name), parameter.grad
-        assert float((mine - oracle).abs().max()) <= 1e-5 * float(oracle.abs().max()), name
-    assert losses.policy == pytest.approx([policy_loss], rel=1e-5)
-    assert losses.value == pytest.approx([value_loss], rel=1e-5)
-    assert 0.05 < losses.clip_fraction.item() < 0.999
 
 
 # --- the same bits ---

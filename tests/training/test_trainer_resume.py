@@ -1,18 +1,11 @@
 """A run that was stopped, killed or extended, and then resumed, is bit-identical to an uninterrupted one."""
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 from hotlap.errors import ModelError, StateError
-from hotlap.evaluation.evaluate import Evaluation
 from hotlap.learning.cars import Cars
 from hotlap.learning.ppo import PPO
 from hotlap.models.archive import read_archive, write_archive
@@ -22,19 +15,16 @@ from hotlap.runs.run_folder import RunFolder
 from hotlap.sim.world import INFO_DTYPE
 from hotlap.training import trainer as trainer_module
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.training.policy_evaluation import PolicyEvaluator, PolicyScore
 from hotlap.training.trainer import Observer, Trainer
 from tiny_runs import (
     ALGORITHMS,
     LUNAR,
     RACER,
     SMALL,
-    StopAt,
     assert_same_run,
     folder_at,
     metrics,
     read_events,
-    skip_evaluation,
     tensors,
     tiny_config,
     train,
@@ -42,28 +32,6 @@ from tiny_runs import (
 
 EVERYWHERE = pytest.mark.parametrize("env", [RACER, LUNAR], ids=["racer", "lunar"])
 EVERY_ALGORITHM = pytest.mark.parametrize("algo", ALGORITHMS)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """Returns the folder of an uninterrupted run, trained on first use."""
-    found = {}
-
-    def get(config):
-        name = config.to_toml()
-        if name not in found:
-            found[name] = tmp_path_factory.mktemp("whole")
-            with pytest.MonkeyPatch.context() as patch:
-                skip_evaluation(patch)
-                train(config, found[name])
-        return found[name]
-
-    return get
-
-
-@pytest.fixture
-def unevaluated(monkeypatch):
-    skip_evaluation(monkeypatch)
 
 
 @EVERYWHERE
@@ -219,59 +187,6 @@ def test_an_extended_run_is_bit_identical_to_one_of_that_length(tmp_path, whole,
     assert_same_run(tmp_path, whole(config), config)
 
 
-# --- laps of evaluations, and the first and last step ---
-
-
-@pytest.fixture
-def evaluated_weights(monkeypatch):
-    """Evaluations give laps that depend on nothing but the weights."""
-
-    def evaluate_laps(self, policy, episodes):
-        lap_s = 30.0 + float(sum(abs(weights.astype(np.float64).sum()) for weights in policy.weights.values()))
-        return Evaluation(
-            "x", "track-01", "random", 0, episodes, 1, 1.0, 1.0, lap_s, lap_s, lap_s, 0.0, None, lap_s / 28.0 - 1.0,
-            0.0, 0.0, (lap_s,),
-        )  # fmt: skip
-
-    skip_evaluation(monkeypatch)
-    monkeypatch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_laps)
-
-
-LAPS = {"interval": 96, "episodes": 4, "curve_interval": 32, "curve_episodes": 2}
-
-
-@EVERY_ALGORITHM
-def test_a_resumed_run_has_the_laps_of_its_evaluations_once(tmp_path, evaluated_weights, algo):
-    config = tiny_config(algo, num_envs=2, steps=256, recording_interval=1000, evaluation=LAPS)
-    train(config, tmp_path / "whole")
-    laps = metrics(RunFolder(tmp_path / "whole", config.experiment_id))["racer_series"]
-    assert len(laps) == len({point["timestep"] for point in laps}) >= 4
-    assert len({point["mean_lap_time_sec"] for point in laps}) == len(laps)
-    for stop_at in (40, 64, 66, 130, 190):
-        path = tmp_path / str(stop_at)
-        assert train(config, path, stop_at).results is None
-        train(config, path, resume=True)
-        assert_same_run(path, tmp_path / "whole", config)
-
-
-@pytest.mark.parametrize("first", [64, 70, 192])
-@EVERY_ALGORITHM
-def test_an_extended_run_has_neither_a_last_step_nor_laps_too_many(tmp_path, evaluated_weights, algo, first):
-    """The shorter run ends on a whole rollout with a checkpoint at its very end, or within one."""
-    settings = {"recording_interval": 50, "evaluation": LAPS, "checkpoint": {"interval": 64}}
-    config = tiny_config(algo, num_envs=2, steps=256, **settings)
-    train(config, tmp_path / "whole")
-    shorter = tiny_config(algo, num_envs=2, steps=first, **settings)
-    train(shorter, tmp_path / "run")
-    points = metrics(RunFolder(tmp_path / "run", config.experiment_id))["time_series"]
-    assert points[-1]["timestep"] == first
-    train(config, tmp_path / "run", resume=True)
-    one, other = (metrics(RunFolder(tmp_path / name, config.experiment_id)) for name in ("run", "whole"))
-    assert one["time_series"] == other["time_series"]
-    assert one["racer_series"] == other["racer_series"]
-    assert read_events(tmp_path / "run") == read_events(tmp_path / "whole")
-
-
 # --- environments that cannot be saved ---
 
 
@@ -304,63 +219,6 @@ def test_a_resumed_run_over_envpool_warns_that_its_episodes_restart_and_continue
     assert steps == [2, *range(10, 101, 10)]
 
 
-# --- evaluations ---
-
-GLOBAL_RNG = "hotlap-tests/GlobalRng-v0"
-
-
-class GlobalRng(gym.Env):
-    """Draws from NumPy's global generator."""
-
-    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
-    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.left = 9
-        return self.look(), {}
-
-    def step(self, action):
-        self.left -= 1
-        return self.look(), float(action[0]), False, self.left == 0, {}
-
-    def look(self):
-        return np.random.uniform(-1.0, 1.0, 2).astype(np.float32)  # noqa: NPY002
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered():
-    gym.register(GLOBAL_RNG, GlobalRng)
-    yield
-    del gym.registry[GLOBAL_RNG]
-
-
-@pytest.mark.parametrize("env", [RACER, LUNAR, GLOBAL_RNG])
-@EVERY_ALGORITHM
-def test_evaluating_does_not_disturb_training(tmp_path, algo, env):
-    folders = []
-    for interval in (0, 25):
-        config = tiny_config(algo, env, num_envs=2, evaluation={"interval": interval, "episodes": 2})
-        train(config, tmp_path / str(interval))
-        folders.append(RunFolder(tmp_path / str(interval), config.experiment_id))
-    without, evaluated = folders
-    assert tensors(without.model) == tensors(evaluated.model)
-    assert metrics(without) == {**metrics(evaluated), "racer_series": []}
-    assert (without.best.exists(), evaluated.best.exists()) == (False, True)
-
-
-def test_the_best_model_is_the_one_with_the_best_evaluation(tmp_path, monkeypatch):
-    scores = iter([1.0, 5.0, 2.0, 3.0])
-    config = tiny_config(steps=128, evaluation={"interval": 32, "episodes": 1}, checkpoint={"interval": 32})
-    skip_evaluation(monkeypatch)
-    monkeypatch.setattr(PolicyEvaluator, "score", lambda *_: PolicyScore((next(scores),), {}))
-    train(config, tmp_path)
-    folder = RunFolder(tmp_path, config.experiment_id)
-    best, then = tensors(folder.best), tensors(tmp_path / "checkpoint_64.zip")
-    assert {name: best[name] for name in then} == then
-    assert best != tensors(folder.model)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -390,69 +248,3 @@ def test_a_checkpoint_that_does_not_fit_is_refused_and_the_run_is_unchanged(
     with pytest.raises(error, match=words):
         train(config, tmp_path, resume=True)
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of half a megabyte."""
-    mount = shutil.which("mount")
-    if sys.platform != "linux" or os.geteuid() != 0 or mount is None:
-        pytest.skip("only root on Linux can mount a file system")
-    if subprocess.run([mount, "-t", "tmpfs", "-o", "size=512k", "tmpfs", tmp_path], capture_output=True).returncode:
-        pytest.skip("this system does not allow mounting")
-    yield tmp_path
-    subprocess.run(["umount", tmp_path], check=True)
-
-
-class FillDisk(Observer):
-    """Fills the disk from one step to another."""
-
-    def __init__(self, disk: Path, first: int, last: int) -> None:
-        self._file, self._first, self._last = disk / "filler", first, last
-
-    def on_step(self, events) -> bool:
-        if events.num_timesteps == self._first:
-            with self._file.open("wb", buffering=0) as file:
-                try:
-                    while True:
-                        file.write(bytes(512))
-                except OSError:
-                    pass
-        if events.num_timesteps == self._last:
-            self._file.unlink()
-        return True
-
-
-def test_a_full_disk_costs_the_new_checkpoint_only(small_disk, whole, unevaluated, caplog):
-    config = tiny_config(steps=150, recording_interval=1)
-    path = small_disk / "run"
-    trainer = Trainer(config, folder_at(path, config), observers=[FillDisk(small_disk, 50, 110)])
-    seen = []
-
-    class Look(Observer):
-        def on_step(self, events):
-            if events.num_timesteps == 100:
-                seen.append(trainer.checkpoints.find_newest().step)
-            return True
-
-    trainer.observers = (*trainer.observers, Look())
-    assert trainer.run().step == 150
-    assert seen == [40]
-    assert "checkpoint_80.zip: cannot be written (No space left on device)" in caplog.text
-    assert "Training continues" in caplog.text
-    assert "metrics.jsonl: cannot be written" in caplog.text
-    assert trainer.checkpoints.steps() == [40, 120]
-    assert_same_run(path, whole(config), config)
-
-
-def test_a_stop_on_a_full_disk_is_reported_as_unsaved_and_the_checkpoint_before_it_works(
-    small_disk, whole, unevaluated
-):
-    config, path = tiny_config(), small_disk / "run"
-    stop = StopAt(70)
-    stop.trainer = Trainer(config, folder_at(path, config), observers=[FillDisk(small_disk, 60, 1000), stop])
-    outcome = stop.trainer.run()
-    assert (outcome.results, outcome.is_saved) == (None, False)
-    (small_disk / "filler").unlink()
-    train(config, path, resume=True)
-    assert_same_run(path, whole(config), config)
