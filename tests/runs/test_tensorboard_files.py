@@ -9,12 +9,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from stable_baselines3.common.logger import Logger, configure
+from stable_baselines3.common.logger import configure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hotlap.errors import OutputFileError
 from hotlap.runs.tensorboard_files import EventWriter, drop_events_after
-from hotlap.training.run_writer import EventOutput
 from runs.full_disk import Disk
 
 RECORD_OVERHEAD_BYTES = 16
@@ -50,18 +49,11 @@ def expected(steps: list[int]) -> dict[str, list[tuple[int, float]]]:
 # --- writing ---
 
 
-def test_tensorboard_reads_the_logged_numbers_and_nothing_else(tmp_path):
-    logger = Logger(None, [EventOutput(tmp_path)])
+def test_tensorboard_reads_the_written_numbers(tmp_path):
+    writer = EventWriter(tmp_path)
     for step in (3, 10):
-        logger.record("a/int", step)
-        logger.record("a/float", 0.5 * step)
-        logger.record_mean("b/mean", np.float32(step))
-        logger.record_mean("b/mean", np.float64(step + 1))
-        logger.record("hidden", 2, exclude="tensorboard")
-        logger.record("text", "hello")
-        logger.record("array", np.zeros(3))
-        logger.dump(step)
-    logger.close()
+        writer.write({"a/int": step, "a/float": 0.5 * step, "b/mean": np.float32(step + 0.5)}, step)
+    writer.close()
     floats = {"a/float": [(3, 1.5), (10, 5.0)], "b/mean": [(3, 3.5), (10, 10.5)]}
     assert read_log(tmp_path) == {"a/int": [(3, 3.0), (10, 10.0)], **floats}
 
@@ -69,7 +61,7 @@ def test_tensorboard_reads_the_logged_numbers_and_nothing_else(tmp_path):
 def test_each_writer_has_its_own_file_and_nan_is_logged_as_nan(tmp_path):
     for step, value in ((1, 1.0), (2, math.nan)):
         writer = EventWriter(tmp_path)
-        writer.write({"a": value}, {"a": None}, step)
+        writer.write({"a": value}, step)
         writer.close()
     assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 2
     assert str(read_log(tmp_path)) == "{'a': [(1, 1.0), (2, nan)]}"
@@ -80,7 +72,7 @@ def test_a_full_disk_leaves_a_readable_file_that_can_be_continued(tmp_path):
     writer._journal._file = disk = Disk(writer._journal._file, 10_000)
     for step in range(6):
         disk.room = 20 if step in (2, 3) else 10_000  # 20 bytes: a part of a record
-        writer.write({"a": step}, {}, step)
+        writer.write({"a": step}, step)
         writer.flush()
         if step in (2, 3):
             assert read_log(tmp_path) == {"a": [(0, 0.0), (1, 1.0)]}

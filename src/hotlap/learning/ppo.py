@@ -1,9 +1,13 @@
 """PPO whose rollouts, normalizer, advantages and updates are tensors on one device.
 
-It draws the same actions and, on the CPU, the same minibatches from the same random numbers and takes the same steps as
-stable-baselines3's PPO; only the rounding differs. It adds a learning rate that adapts to the KL divergence of the last
-update, and a lower bound on the standard deviation of the actions. On a GPU a rollout and an update are one CUDA graph
-each. Several processes may train one policy, each with an equal part of the cars and of every minibatch.
+From the same random numbers it takes the same actions and the same steps as stable-baselines3's PPO, and on the CPU the
+same minibatches; only the rounding differs. It adds a learning rate that adapts to the KL divergence of the last update,
+and a lower bound on the standard deviation of the actions.
+
+On a GPU a rollout and an update are one CUDA graph each. Several processes may train one policy, each with an equal part
+of the cars and of every minibatch; gradients, statistics and losses are means over all of them (`PPOUpdate`,
+`Normalizer`). A decision is one action of one car, a step one decision of every car; an update passes over the rows of a
+rollout, which are its decisions.
 """
 
 import math
@@ -38,20 +42,20 @@ ADAM_EPS = 1e-5  # as in stable-baselines3's PPO
 
 
 class _Parts(NamedTuple):
-    """What collects and learns from rollouts of one length."""
+    """What collects and learns from rollouts of one length: views of the weights, and buffers."""
 
     rollout: Rollout
     update: PPOUpdate
-    orders: Tensor  # (n_epochs, num_rows): the permutations of an update on a GPU
-    losses: Tensor  # of the last update on a GPU
+    orders: Tensor  # (n_epochs, num_rows): the permutations of an update on a GPU; empty on a CPU
+    losses: Tensor  # of the last update on a GPU; empty on a CPU
     collect_graph: Callable[[], object] | None = None  # on a GPU
     update_graph: Callable[[], object] | None = None
 
 
 class PPO:
-    """Learns to drive `cars`, a step budget of `total_steps` decisions long. It owns all its state.
+    """Learns to drive `cars` for `total_steps` decisions. All its state, that of cars and normalizer too, is its own.
 
-    Call `collect` and `update` in turns until `num_timesteps` has reached the budget.
+    Call `collect` and `update` in turns until `num_timesteps` has reached the budget; the last rollout may be shorter.
     """
 
     replay_bytes = 0  # it has no replay buffer
@@ -69,7 +73,7 @@ class PPO:
         processes: Processes = ALONE,
         max_threads: int = 2,
     ) -> None:
-        """`cars`, `normalizer` and `batch_size` are this process's part; threads do not change the bits."""
+        """`cars` and `batch_size` are this process's part; `max_threads` changes no bit of the results."""
         self._settings, self._total_steps, self._max_threads = settings, total_steps, max_threads
         self._batch_size = settings.batch_size if batch_size is None else batch_size
         self._cars, self._normalizer, self.processes = cars, normalizer, processes
@@ -77,6 +81,7 @@ class PPO:
         self._generators = Generators(seed, self._device)
         num_obs, self._num_actions = cars.obs.shape[1], cars.actions.shape[1]
         self._nets = ActorCritic.of(policy, self._num_actions)
+        # Adam holds the weights in one vector. All else has views of it, so it is only ever written in place.
         with self._generators.initializing():
             self._adam = Adam(initial_weights(policy, num_obs, self._num_actions), self._device, ADAM_EPS)
         self._parts: _Parts | None = None
@@ -112,9 +117,10 @@ class PPO:
 
         On a GPU the update is launched right after the rollout, and the steps are told while it computes.
         """
-        parts = self._prepare(self.plan.num_steps)
+        parts = self._parts_for(self.plan.num_steps)
         if self._uses_graphs or not self.processes.is_alone:
             events = self._collect_whole(parts)
+            # A listener that ends the rollout here saves the state from before it: this one is further already.
             return all(self._tell(on_step, partial(events.at, row)) for row in range(parts.rollout.num_steps))
         return self._fill(parts.rollout, lambda: self._tell(on_step, partial(step_events, self._cars)))
 
@@ -132,7 +138,7 @@ class PPO:
         return True
 
     def _collect_whole(self, parts: _Parts) -> RolloutEvents:
-        """Collect a rollout without telling anybody; returns the events of all processes."""
+        """Collect a rollout, and on a GPU launch its update; returns the events of all processes."""
         if parts.collect_graph is None:
             self._fill(parts.rollout)
             return RolloutEvents(parts.rollout, self.processes)
@@ -143,7 +149,7 @@ class PPO:
     # --- update ---
 
     def update(self) -> dict[str, float]:
-        """Update the weights from the rollout; returns the figures to log."""
+        """Update the weights from the rollout, or wait for the update launched before; returns the figures to log."""
         parts, settings = self._parts, self._settings
         if parts is None:
             raise RuntimeError("update() before collect()")
@@ -163,7 +169,7 @@ class PPO:
         return figures
 
     def _launch_update(self, parts: _Parts) -> None:
-        """Start an update on the GPU."""
+        """Start an update on the GPU, with the learning rate for when all steps of the rollout are counted."""
         num_rows = parts.orders.shape[1]
         num_timesteps = self.num_timesteps + num_rows * self.processes.size
         self._adam.set_lr(self._learning_rate(self._progress_remaining(num_timesteps)))
@@ -191,7 +197,10 @@ class PPO:
         return settings.learning_rate * self._lr_scale
 
     def _limit_std(self, progress_remaining: float) -> None:
-        """Apply the lower bound of the standard deviation; the brake's follows the throttle's with one pedal axis."""
+        """Apply the lower bound of the standard deviation.
+
+        With the head `pedal_axis` throttle and brake have one noise: the brake's deviation is the throttle's.
+        """
         log_std, num_axes = self._adam.value(LOG_STD), self._nets.num_axes
         log_std[num_axes:] = log_std[num_axes - 1]
         first, last = self._settings.min_std, self._settings.final_min_std
@@ -202,7 +211,8 @@ class PPO:
     def _figures(self, rollout: Rollout, losses: MinibatchLosses) -> dict[str, float]:
         """What stable-baselines3's PPO logs: means over all minibatches, the KL over those of the last epoch."""
         settings = self._settings
-        last_epoch = len(losses.policy) // settings.n_epochs
+        batches_per_epoch = len(losses.policy) // settings.n_epochs
+        # The entropy here is a loss: the negative entropy.
         loss = losses.policy[-1] + settings.ent_coef * losses.entropy[-1] + settings.vf_coef * losses.value[-1]
         returns = rollout.returns
         unexplained, variance = self._variances(returns - rollout.values[:-1], returns)
@@ -210,7 +220,7 @@ class PPO:
             "entropy_loss": losses.entropy.mean(),
             "policy_gradient_loss": losses.policy.mean(),
             "value_loss": losses.value.mean(),
-            "approx_kl": losses.approx_kl[-last_epoch:].mean(),
+            "approx_kl": losses.approx_kl[-batches_per_epoch:].mean(),
             "clip_fraction": losses.clip_fraction.mean(),
             "loss": loss,
             "explained_variance": 1.0 - unexplained / variance,
@@ -228,7 +238,7 @@ class PPO:
 
     # --- parts ---
 
-    def _prepare(self, num_steps: int) -> _Parts:
+    def _parts_for(self, num_steps: int) -> _Parts:
         """The parts for rollouts of this length."""
         if self._parts is None or self._parts.rollout.num_steps != num_steps:
             self._parts = self._make_parts(num_steps)
@@ -245,7 +255,7 @@ class PPO:
         num_threads = self._max_threads if device.type == "cpu" else 1
         value_nets = [self._net(nets.value, VALUE_ROWS[device.type]) for _ in range(num_threads)]
         episode_steps = math.ceil(cars.fleet.settings.episode.max_ticks / cars.action_repeat)
-        max_cuts = 1 + (num_steps - 1) // episode_steps
+        max_cuts = 1 + (num_steps - 1) // episode_steps  # how often a car can reach the time limit in a rollout
         rollout = Rollout(cars, self._normalizer, actor, value_nets, num_steps, max_cuts)
         rows = RolloutRows(
             rollout.observations.flatten(0, 1),
@@ -276,7 +286,7 @@ class PPO:
         return parts._replace(collect_graph=collect, update_graph=update)
 
     def close(self) -> None:
-        """Close the cars, and drop the CUDA graphs: they must be gone before processes that use GPUs can part."""
+        """Close the cars, and drop the CUDA graphs: processes that use GPUs end without them only."""
         self._parts = None
         self._cars.close()
 
@@ -293,7 +303,7 @@ class PPO:
         self._normalizer.load_observations(policy.normalizer)
 
     def state_dict(self, *, with_replay: bool = True) -> dict[str, Any]:
-        """All that a bit-identical continuation needs, between two rollouts."""
+        """All that a bit-identical continuation needs, after an `update`; of the cars only those of this process."""
         policy = self.policy()
         counters = {"num_timesteps": self.num_timesteps, "num_updates": self._num_updates, "lr_scale": self._lr_scale}
         return {

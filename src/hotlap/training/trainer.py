@@ -1,4 +1,12 @@
-"""Trains one run from one configuration: collect, update, log, evaluate, save, until the step budget is used up."""
+"""Trains one run from one configuration: collect, update, log, evaluate, save, until the step budget is used up.
+
+A state can be saved only between two rollouts. So `Checkpointing` keeps a copy of the state from before each rollout,
+where one may be needed: a checkpoint that is due, or a stop, within a rollout saves that copy, and the resumed run
+collects the rollout again, bit for bit. Such a state is the learner's `state_dict`, of the cars of all processes, and
+the counts of log, metrics and checkpointing (`RunState`). Several processes agree on a stop between two rollouts.
+
+The racer is our own simulator, in this process or remote, behind a bridge. Everything else is a Gymnasium environment.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -39,10 +47,10 @@ EPISODES_PER_LOG = 4
 
 @dataclass(frozen=True)
 class Outcome:
-    """How training ended. There are no results where it was stopped, or where its writer is silent.
+    """How training ended. There are no results where it was stopped or an observer ended it, or with a silent writer.
 
-    `is_saved` says whether a stopped run can resume from where it stopped, `num_unsaved` how many checkpoints and best
-    models could not be written.
+    `is_saved` says whether a stopped run can resume from the rollout it was stopped in, `num_unsaved` how many
+    checkpoints and best models could not be written.
     """
 
     step: int
@@ -53,21 +61,22 @@ class Outcome:
 
 
 class Observer:
-    """Follows a run; a subclass overrides what it needs. Whatever it changes is its own affair."""
+    """Follows a run; a subclass overrides what it needs. It must not change the learner."""
 
     def on_rollout_start(self, learner: Learner) -> None:
         """Called before each rollout, when evaluations and checkpoints that were due are done."""
 
     def on_step(self, events: StepEvents) -> bool:
-        """Called after each step of all environments; False ends the run without results."""
+        """Called after each step of all environments; False ends the run at once: nothing is saved."""
         return True
 
 
 class Trainer:
-    """Trains one run. `stop()` may be called from a signal handler: the run saves and ends.
+    """Trains one run. `stop()` may be called from a signal handler.
 
-    `writer` writes the run's files; it is a `RunWriter` unless given. Where several `processes` train the run, the
-    leader alone writes, evaluates and reports progress.
+    The run then saves the state from before this rollout and ends after the current step, or, where a rollout cannot be
+    stopped halfway, after it. `writer` writes the run's files; unless given, it is a `RunWriter` in the leader of the
+    `processes` that train the run, and a silent one in the others. The leader alone evaluates; pass `on_progress` there.
     """
 
     def __init__(
@@ -82,13 +91,14 @@ class Trainer:
         self.config = config
         self.folder = folder
         self.checkpoints = CheckpointManager(folder.path, config.checkpoint)
-        self.lock = RunLock(folder.path)  # held while training; a caller that prepares the folder acquires it before
+        # Held while training; a caller that prepares the folder may hold it already.
+        self.lock = RunLock(folder.path)
         self.on_progress = on_progress
         self.observers = tuple(observers)
         self.processes = processes
         own_writer = RunWriter if processes.is_leader else SilentRunWriter
         self.writer = writer if writer is not None else own_writer(config, folder)
-        self.optimal_lap_s: float | None = None  # known once training has started
+        self.optimal_lap_s: float | None = None  # known when `on_ready` is called
         self._checkpointing: Checkpointing | None = None
         self._is_stop_requested = False
 
@@ -101,8 +111,8 @@ class Trainer:
     def run(self, checkpoint: Checkpoint | None = None, on_ready: Callable[[], object] | None = None) -> Outcome:
         """Train from the start, or from a checkpoint, to the end of the step budget or until stopped.
 
-        `on_ready` is called when environments and learner are built and nothing has been written yet; what cannot be
-        built raises before. With several processes it waits for all of them, and only the leader calls it. The run's
+        `on_ready` is called when environments and learner are built and nothing has been written yet; where building
+        fails, it is not. With several processes it waits for all of them, and only the leader calls it. The run's
         folder is locked until this returns.
         """
         self._prepare()
@@ -131,7 +141,8 @@ class Trainer:
             raise TrainingError(f"--device cuda: {problem}")
         if not self.processes.is_alone and (not config.is_racer or config.is_remote):
             raise TrainingError(
-                f"{config.env}: several processes train only our cars in this process. Start it without torchrun."
+                f"{config.env}: several processes train only our cars, and not behind a bridge. Start it without "
+                "torchrun."
             )
         if config.device == "cuda":
             self.processes.use_gpu()
@@ -155,8 +166,8 @@ class _Session:
             first_lap_is_flying=config.racer.settings().episode.start != "line",
         )
         self._state = RunState(config, learner, self._log, self._writer)
-        # Where several processes train, each takes part in what the leader's evaluations decide.
-        is_evaluated = not (self._writer.is_silent and processes.is_alone)
+        # The leader's evaluations decide which model is the best, in all processes.
+        is_evaluated = not self._writer.is_silent or not processes.is_alone
         self.checkpointing = Checkpointing(
             learner,
             self._state,
@@ -165,6 +176,7 @@ class _Session:
             checkpoint_interval=config.checkpoint.interval,
             evaluation_interval=config.evaluation.interval if is_evaluated else 0,
             curve_interval=config.evaluation.curve_interval if is_evaluated else 0,
+            # Where training episodes are too short for a lap, evaluations log the figures `racer/*` instead.
             logs_laps=config.is_racer and not has_time_for_laps(config.racer),
         )
         if checkpoint is not None:
@@ -186,7 +198,7 @@ class _Session:
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""
         learner, checkpointing = self._learner, self.checkpointing
-        self._trainer.processes.explain_loss = self._lost
+        self._trainer.processes.explain_loss = self._lost  # also where this process waits for one that is gone
         try:
             self._writer.open(self._spaces, self._checkpoint)
             is_complete = self._learn()
@@ -195,15 +207,15 @@ class _Session:
         except BridgeError as error:
             raise self._bridge_lost(str(error)) from None
         except DivergedError as error:
-            # The learner counts a step once it has its results.
+            # A step of the environments that failed is not counted yet.
             uncounted = learner.total_envs if isinstance(error, EnvironmentDivergedError) else 0
             raise self._diverged(str(error), uncounted) from None
         except (ValueError, RuntimeError):
             # Torch refuses a distribution with NaN parameters, and the cars refuse NaN actions.
-            self._refuse_not_finite_weights()
+            self._raise_if_weights_are_not_finite()
             raise
         finally:
-            self._writer.close()
+            self._writer.close()  # the journal and the log; models and results are written at once
         if not is_complete:
             return Outcome(
                 learner.num_timesteps,
@@ -229,9 +241,10 @@ class _Session:
             if not learner.collect(self._note_step):
                 return False
             loss = self._log.add_update(learner.update())
-            if loss is not None:
+            if loss is not None:  # none before an off-policy algorithm starts to learn
                 collector.note_loss(loss)
-            if not learner.replay_bytes or self._log.num_new_episodes >= EPISODES_PER_LOG:
+            is_on_policy = not learner.replay_bytes
+            if is_on_policy or self._log.num_new_episodes >= EPISODES_PER_LOG:
                 self._log.dump(learner.num_timesteps, self._writer.log_outputs)
         checkpointing.end_training()
         collector.flush()
@@ -253,8 +266,8 @@ class _Session:
         return all([goes_on, *(observer.on_step(events) for observer in self._trainer.observers)])
 
     def _finish(self) -> ExperimentResults | None:
-        """Save and evaluate the final model, and write the results."""
-        trained_s = self._state.trained_s
+        """Save and evaluate the final model, and write the results. All processes capture; the leader goes on."""
+        trained_s = self._state.trained_s  # without the evaluations below
         final = self._state.capture(self.checkpointing, with_replay=False)
         try:
             final.refuse_not_finite()
@@ -264,7 +277,8 @@ class _Session:
             return None
         card = self._writer.save_final(final)
         folder, evaluator, episodes = self._trainer.folder, self.evaluator, self._config.evaluation.final_episodes
-        # Over episodes not used for selection, which would flatter the model that was selected.
+        # Over new episodes: those used for selection would flatter the model that was selected. The returns are those
+        # of the final model, the laps those of the best one, or of the final one where there is no best.
         policy = evaluator.learned_policy(self._learner.policy())
         returns = evaluator.evaluate_returns(policy, episodes, FINAL_SEED)
         laps = evaluator.evaluate_file(folder.chosen, episodes) if self._config.is_racer else None
@@ -285,20 +299,20 @@ class _Session:
 
     # --- errors, with the checkpoint to resume from ---
 
-    def _refuse_not_finite_weights(self) -> None:
+    def _raise_if_weights_are_not_finite(self) -> None:
         for name, weights in self._learner.policy().weights.items():
             if not np.isfinite(weights).all():
                 raise self._diverged(f"policy {name!r} holds NaN or infinity") from None
 
     def _lost(self, cause: str) -> ProcessLostError:
-        """Another process is gone; the leader first saves the state before this rollout."""
+        """The error where another process is gone; the leader first saves the state from before this rollout."""
         if self._trainer.processes.is_leader:
             self.checkpointing.save_boundary()
         remedy = self._remedy("is intact:", "start again")
         return ProcessLostError(self._message(f"{cause}, so training stopped at step {self._step}. {remedy}."))
 
     def _bridge_lost(self, cause: str) -> TrainingError:
-        """The bridge is gone; the state before this rollout is saved."""
+        """The error where the bridge is gone; the state from before this rollout is saved first."""
         self.checkpointing.save_boundary()
         remedy = self._remedy("is intact:", "start again", " --bridge-url URL")
         return TrainingError(self._message(f"{cause.rstrip('.')}, so training stopped at step {self._step}. {remedy}."))
@@ -315,6 +329,7 @@ class _Session:
         return f"{self._trainer.folder.path}: {text}"
 
     def _remedy(self, what: str, otherwise: str, options: str = "") -> str:
+        """`checkpoint_80.zip is intact: hotlap resume FOLDER`, or what to do without a checkpoint."""
         names = self._trainer.checkpoints.names()
         if not names:
             return f"There is no checkpoint yet: {otherwise}"
