@@ -1,13 +1,13 @@
 """PPO whose rollouts, normalizer, advantages and updates are tensors on one device.
 
-From the same random numbers it takes the same actions and the same steps as stable-baselines3's PPO, and on the CPU the
-same minibatches; only the rounding differs. It adds a learning rate that adapts to the KL divergence of the last update,
-and a lower bound on the standard deviation of the actions.
+From the same random numbers it takes the same actions and the same steps as stable-baselines3's PPO, and on the CPU
+the same minibatches; only the rounding differs. It adds a learning rate that adapts to the KL divergence of the last
+update, and a lower bound on the standard deviation of the actions.
 
-On a GPU a rollout and an update are one CUDA graph each. Several processes may train one policy, each with an equal part
-of the cars and of every minibatch; gradients, statistics and losses are means over all of them (`PPOUpdate`,
-`Normalizer`). A decision is one action of one car, a step one decision of every car; an update passes over the rows of a
-rollout, which are its decisions.
+On a GPU a rollout and an update are one CUDA graph each. Several processes may train one policy, each with an equal
+part of the cars and of every minibatch; gradients, statistics and losses are means over all of them (`PPOUpdate`,
+`Normalizer`). A decision is one action of one car, a step one decision of every car; an update passes over the rows of
+a rollout, which are its decisions.
 """
 
 import math

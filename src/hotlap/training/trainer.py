@@ -76,7 +76,7 @@ class Trainer:
 
     The run then saves the state from before this rollout and ends after the current step, or, where a rollout cannot be
     stopped halfway, after it. `writer` writes the run's files; unless given, it is a `RunWriter` in the leader of the
-    `processes` that train the run, and a silent one in the others. The leader alone evaluates; pass `on_progress` there.
+    `processes` that train the run, and a silent one in the others. The leader alone evaluates and reports progress.
     """
 
     def __init__(
