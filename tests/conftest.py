@@ -16,7 +16,8 @@ import pytest
 from bridge_process import BridgeProcess
 from forked_python import Popen, start_server
 from forked_python import run as run_python
-from play_process import PlayProcess
+from play_process import PlayProcess, enter_drivers
+from shared_results import made_once
 
 if TYPE_CHECKING:
     from hotlap.optimal.lap import Plan
@@ -168,14 +169,17 @@ def compiled(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def followed(compiled: None) -> "tuple[Plan, Plan]":
+def followed(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Plan, Plan]":
     """The flying and the standing lap of track-01 for the optimal driver: the only solver run of the fast tests."""
     from hotlap.drivers.optimal_follower import FOLLOWER_SETTINGS
     from hotlap.optimal.lap import solve_flying, solve_standing
     from hotlap.tracks.registry import load_track
 
-    nodes = load_track("track-01").nodes
-    return solve_flying(nodes, FOLLOWER_SETTINGS), solve_standing(nodes, FOLLOWER_SETTINGS)
+    def solve() -> "tuple[Plan, Plan]":
+        nodes = load_track("track-01").nodes
+        return solve_flying(nodes, FOLLOWER_SETTINGS), solve_standing(nodes, FOLLOWER_SETTINGS)
+
+    return made_once(tmp_path_factory, "followed", solve)
 
 
 @pytest.fixture(scope="session")
@@ -187,7 +191,13 @@ def bridge_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture(scope="session")
-def play_server(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
-    """The page's server in its own process, with an empty home and results folder."""
-    with PlayProcess(tmp_path_factory.mktemp("play")) as server:
+def entered_board(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The content of a board with the drivers that ship, for servers that would enter them again."""
+    return made_once(tmp_path_factory, "board", lambda: enter_drivers(tmp_path_factory.mktemp("board")))
+
+
+@pytest.fixture(scope="session")
+def play_server(entered_board: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayProcess]:
+    """The page's server in its own process, with nothing but that board in its home, and no results."""
+    with PlayProcess(tmp_path_factory.mktemp("play"), board=entered_board) as server:
         yield server

@@ -30,11 +30,11 @@ FOREIGN = ("cross-site", "same-site", "CROSS-SITE", " cross-site", "cross-site, 
 
 
 @pytest.fixture(scope="module")
-def server(compiled, tmp_path_factory):
-    """A server that shows one run, and whose boards have the drivers that it enters by itself."""
+def server(entered_board, tmp_path_factory):
+    """A server that shows one run, and whose boards have the drivers that ship."""
     folder = tmp_path_factory.mktemp("foreign")
     write_run(folder / "results" / "experiments" / RUN)
-    with PlayProcess(folder) as running:
+    with PlayProcess(folder, board=entered_board) as running:
         for track in ("track-01", "track-02", "track-03"):
             running.wait_for(f"/api/board?track={track}", lambda found: len(found) >= 4)
         yield running

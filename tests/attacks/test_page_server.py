@@ -322,8 +322,8 @@ def test_a_replay_of_ten_minutes_delays_others_only_for_a_moment(play_server, la
     assert max(waits_s) < 5.0  # a guard against blocking, not a measure of speed
 
 
-def test_a_hostile_request_writes_no_line_of_its_own_to_the_log(compiled, tmp_path):
-    with PlayProcess(tmp_path, "--verbose") as server:
+def test_a_hostile_request_writes_no_line_of_its_own_to_the_log(entered_board, tmp_path):
+    with PlayProcess(tmp_path, "--verbose", board=entered_board) as server:
         for headers in ({"Origin": "http://e\x1b[2J\x07"}, {"Host": "x\x1b]0;owned"}):
             try:
                 server.get("/api/status", **headers)

@@ -163,10 +163,10 @@ def test_with_a_token_only_its_bearer_is_served_and_a_cookie_stands_for_it(compi
 
 
 @pytest.mark.timeout(180)
-def test_a_port_in_use_gives_the_next_free_one_and_says_so(compiled, tmp_path):
+def test_a_port_in_use_gives_the_next_free_one_and_says_so(entered_board, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with PlayProcess(tmp_path, "--port", str(port)) as server:
+        with PlayProcess(tmp_path, "--port", str(port), board=entered_board) as server:
             assert server.port > port
             assert f"[play] port {port} is in use, so this is port {server.port}\n" in server.log
             assert server.get("/api/status").status == 200
@@ -196,12 +196,12 @@ def test_a_connection_that_sends_no_request_is_closed_after_a_while(play_server)
     assert time.monotonic() - began_s < 60.0
 
 
-def test_a_warning_is_shown_once_on_the_terminal(compiled, tmp_path):
+def test_a_warning_is_shown_once_on_the_terminal(entered_board, tmp_path):
     # A hairpin whose inside has no room for the road, checked again and again while it is drawn.
     radii = [60.0] * 20 + [6.0] * 3 + [60.0] * 20
     angles = [2.0 * math.pi * number / len(radii) for number in range(len(radii))]
     points = [[radius * math.cos(angle), radius * math.sin(angle)] for radius, angle in zip(radii, angles, strict=True)]
-    with PlayProcess(tmp_path) as server:
+    with PlayProcess(tmp_path, board=entered_board) as server:
         for _ in range(3):
             for width_m in (12.0, 20.0, 30.0):
                 assert server.post("/api/drawings/check", {"points": points, "width_m": width_m}).status == 200
