@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bridge_process import BridgeProcess
-from forked_python import Popen, start_server
 from forked_python import run as run_python
+from forked_python import start_server
 from play_process import PlayProcess, enter_drivers
 from shared_results import made_once
 
@@ -117,8 +117,7 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Do once, before the processes start that run the tests, what each of them would do.
 
     The simulator is compiled: they load it from the cache. pytest rewrites the asserts of all test files, if it has
-    not done so yet. And they are forked from a server that has imported the libraries, as the commands are that they
-    start. Where only some tests run, that would take longer than it saves.
+    not done so yet and all of them run. One server forks the commands that the tests start.
     """
     compilers = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
     for compiler in compilers:
@@ -129,9 +128,6 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     if not any((TESTS / "__pycache__").glob("test_*-pytest-*.pyc")):
         collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0"]
         run_python(collect, cwd=config.rootpath, stdout=subprocess.DEVNULL)
-    patch = pytest.MonkeyPatch()
-    patch.setattr(subprocess, "Popen", Popen)
-    config.add_cleanup(patch.undo)
 
 
 def steps_the_simulator(item: pytest.Item) -> bool:

@@ -17,10 +17,10 @@ BOARD = "board.sqlite3"
 def enter_drivers(folder: Path) -> bytes:
     """The content of a new board with the drivers that ship, entered as the server does it."""
     from hotlap.tracks.registry import list_tracks, load_track
-    from hotlap.web.board import Board
+    from hotlap.web.leaderboard import Leaderboard
     from hotlap.web.services import PageServices
 
-    services = PageServices(Board(folder / BOARD))
+    services = PageServices(Leaderboard(folder / BOARD))
     for entry in list_tracks():
         if entry.source == "built-in":
             services.enter_known_drivers(load_track(entry.track_id))
