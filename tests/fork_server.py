@@ -39,7 +39,7 @@ READ_WHEN_USED = {
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
     "PYTHONUNBUFFERED", "COLUMNS",
 }  # fmt: skip
-OF_THE_TESTS = ("PYTEST_", "FORK_SERVER")
+OF_THE_TESTS = ("PYTEST_", "FORK_SERVER", "RAY_")  # Ray is not among what the server imports
 # What our commands import while they run, besides our own modules.
 LIBRARIES = (
     "cv2", "gymnasium.envs.box2d.lunar_lander", "matplotlib.backends.backend_agg", "matplotlib.pyplot", "onnx",

@@ -103,7 +103,7 @@ def test_output_that_cannot_be_written_at_the_end_is_an_error():
     for way in (run, subprocess.run):
         with open("/dev/full", "w") as full:  # noqa: PTH123
             codes.append(way(python("-c", "print('lost')"), stdout=full, stderr=subprocess.PIPE).returncode)
-    assert codes == [120, 120]
+    assert codes[0] == codes[1] != 0  # 120, or 1 where streams are not buffered
 
 
 def test_signals_polls_and_timeouts():
