@@ -20,6 +20,12 @@ pytestmark = [
 HAS_TORCH = "import sys; print('torch' in sys.modules)"
 
 
+@pytest.fixture(autouse=True)
+def environment_of_the_server(monkeypatch):
+    """Other tests of this process may have set what the server has not."""
+    monkeypatch.delenv("MPLCONFIGDIR", raising=False)
+
+
 def python(*arguments):
     return [sys.executable, *map(str, arguments)]
 
