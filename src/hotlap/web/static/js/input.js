@@ -21,8 +21,8 @@ const CENTRE_RATE = 8.0;
 const GAS_RATE = 5.0;
 const BRAKE_RATE = 8.0;
 const RELEASE_RATE = 10.0;
-// A held key asks for a bend at this fraction of the grip, and steers as much as that takes; no key asks for none. So the
-// same key is right at every speed, and letting go of it straightens the car.
+// A held key asks for a bend at this fraction of the grip, and steers as much as that takes; no key asks for none. So
+// the same key is right at every speed, and letting go of it straightens the car.
 const GRIP_FRACTION = 1.0;
 const GRAVITY_MPS2 = 9.81;
 const UNDERSTEER_RAD = 0.042; // the front slides more than the rear
