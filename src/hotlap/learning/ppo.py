@@ -29,10 +29,11 @@ from hotlap.learning.events import OnStep, RolloutEvents, StepEvents, step_event
 from hotlap.learning.generators import Generators
 from hotlap.learning.minibatches import draw_orders
 from hotlap.learning.networks.actor_critic import LOG_STD, ActorCritic, initial_weights
+from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import NUM_LOSSES
 from hotlap.learning.normalizer import NoNormalizer, Normalizer
-from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows, layer_pairs
+from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows
 from hotlap.learning.rollout import VALUE_ROWS, Actor, Rollout
 from hotlap.learning.schedules import adapt_lr_scale, linear_decay
 from hotlap.learning.step_budget import RolloutPlan, plan_rollout
@@ -86,7 +87,6 @@ class PPO:
             self._adam = Adam(initial_weights(policy, num_obs, self._num_actions), self._device, ADAM_EPS)
         self._parts: _Parts | None = None
         self._lr_scale = 1.0
-        self._num_updates = 0
         self.num_timesteps = 0  # decisions of all cars of all processes
         cars.reset(seed + processes.rank * len(cars))
         normalizer.reset(cars.obs)
@@ -159,7 +159,6 @@ class PPO:
             losses = parts.update.run(self._draw_orders(parts.rollout))
         else:
             losses = parts.losses
-        self._num_updates += settings.n_epochs
         figures = self._figures(parts.rollout, MinibatchLosses(*losses.cpu().numpy().T))
         figures["train/learning_rate"] = self._learning_rate(remaining)
         if settings.desired_kl is not None:
@@ -305,7 +304,7 @@ class PPO:
     def state_dict(self, *, with_replay: bool = True) -> dict[str, Any]:
         """All that a bit-identical continuation needs, after an `update`; of the cars only those of this process."""
         policy = self.policy()
-        counters = {"num_timesteps": self.num_timesteps, "num_updates": self._num_updates, "lr_scale": self._lr_scale}
+        counters = {"num_timesteps": self.num_timesteps, "lr_scale": self._lr_scale}
         return {
             "learner": {"counters": counters},
             "policy": policy.weights,
@@ -323,5 +322,4 @@ class PPO:
         self._normalizer.load_state_dict(state["normalizer"])
         self._cars.load_state_dict(state["envs"])
         self._generators.load_state_dict(state["rng"])
-        self.num_timesteps, self._num_updates = int(counters["num_timesteps"]), int(counters["num_updates"])
-        self._lr_scale = float(counters["lr_scale"])
+        self.num_timesteps, self._lr_scale = int(counters["num_timesteps"]), float(counters["lr_scale"])

@@ -6,7 +6,7 @@ Neither result depends on the other thread, so the bits are the same on one core
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from hotlap.learning.adam import Adam
 from hotlap.learning.distributed.moments import Moments
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.networks.actor_critic import LOG_STD, ActorCritic
+from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.passes import fastest
 from hotlap.learning.networks.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
@@ -208,8 +209,3 @@ class PPOUpdate:
             num_rows = table.shape[1] * num_processes
             spread = (variance * (num_rows / (num_rows - 1))).sqrt_().add_(_STD_FLOOR)
             table.sub_(mean[:, None]).div_(spread[:, None])
-
-
-def layer_pairs(find: Callable[[str], Tensor], layers: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
-    """Weight and bias of each layer, as `find` gives them by name."""
-    return [(find(f"{layer}.weight"), find(f"{layer}.bias")) for layer in layers]

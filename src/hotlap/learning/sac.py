@@ -83,7 +83,6 @@ class SAC:
         )
         self._second = ThreadPoolExecutor(1, "second-critic")  # starts its thread when it is first used
         self._replay = ReplayBuffer(settings.buffer_size, len(cars), num_obs, num_actions)
-        self._num_updates = 0
         self.num_timesteps = 0  # decisions of all cars
         cars.reset(seed)
         normalizer.reset(cars.obs)
@@ -162,7 +161,6 @@ class SAC:
             )
             for _ in range(settings.gradient_steps)
         ]
-        self._num_updates += settings.gradient_steps
         means = zip(LOSS_NAMES, torch.stack(losses).mean(0).tolist(), strict=True)
         return {f"train/{name}": value for name, value in means} | {"train/learning_rate": lr}
 
@@ -195,7 +193,7 @@ class SAC:
         policy = self.policy()
         state = {
             "learner": {
-                "counters": {"num_timesteps": self.num_timesteps, "num_updates": self._num_updates},
+                "counters": {"num_timesteps": self.num_timesteps},
                 LOG_ENT_COEF: self._ent_coef_adam.value(LOG_ENT_COEF).clone(),
             },
             "policy": policy.weights,
@@ -221,4 +219,4 @@ class SAC:
         self._normalizer.load_state_dict(state["normalizer"])
         self._cars.load_state_dict(state["envs"])
         self._generators.load_state_dict(state["rng"])
-        self.num_timesteps, self._num_updates = int(counters["num_timesteps"]), int(counters["num_updates"])
+        self.num_timesteps = int(counters["num_timesteps"])

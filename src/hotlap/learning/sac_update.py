@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from hotlap.learning.adam import Adam
+from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import HALF_LOG_TAU
 from hotlap.learning.networks.soft_actor_critic import SoftActorCritic
-from hotlap.learning.ppo_update import ThreadChoice, layer_pairs
+from hotlap.learning.ppo_update import ThreadChoice
 from hotlap.learning.replay import Minibatch
 
 LOG_STD_RANGE = (-20.0, 2.0)  # as in stable-baselines3

@@ -7,12 +7,7 @@ from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from hotlap.models.model_file import NUM_PEDAL_AXES, PolicySettings
-
-# From two tanh units to steer, throttle and brake. Slightly more than 1, so that full steering and full pedals need no
-# infinite inputs, and little enough for the actions' noise to reach.
-PEDAL_AXIS = ((1.1, 0.0, 0.0), (0.0, 1.1, -1.1))
-INITIAL_GAIN = 0.01  # of the layer that gives the actions, as in stable-baselines3
+from hotlap.models.model_file import ACTION_GAIN, NUM_PEDAL_AXES, PEDAL_AXIS, PolicySettings
 
 
 class PedalAxisDistribution(DiagGaussianDistribution):
@@ -49,20 +44,13 @@ def fix_action_head(network: ActorCriticPolicy, settings: PolicySettings) -> Non
     if settings.action_head != "pedal_axis":
         return
     axes = [module for module in network.mlp_extractor.policy_net if isinstance(module, nn.Linear)][-1]
-    nn.init.orthogonal_(axes.weight, INITIAL_GAIN)
+    nn.init.orthogonal_(axes.weight, ACTION_GAIN)
     head: Any = network.action_net
     head.weight.copy_(torch.tensor(PEDAL_AXIS).t())
     head.bias.zero_()
     head.requires_grad_(False)
     if type(network.action_dist) is DiagGaussianDistribution:
         network.action_dist = PedalAxisDistribution(network.action_dist.action_dim)
-
-
-def num_noise_axes(policy: Any) -> int:
-    """How many of a policy's actions have noise of their own: the first ones."""
-    if isinstance(policy.action_dist, PedalAxisDistribution):
-        return NUM_PEDAL_AXES
-    return len(policy.log_std)
 
 
 def match_brake_noise(policy: Any) -> None:

@@ -38,6 +38,10 @@ MAX_LAYERS = 32  # hidden ones, of the policy and of the value function
 MAX_WIDTH = 65_536
 MAX_WEIGHTS = 1 << 27  # between hidden layers: half a gigabyte in float32, before gradients and optimizer
 NUM_PEDAL_AXES = 2  # of the action head `pedal_axis`: steering, and throttle against brake
+# From its two tanh units to steer, throttle and brake. Slightly more than 1, so that full steering and full pedals need
+# no infinite inputs, and little enough for the actions' noise to reach.
+PEDAL_AXIS = ((1.1, 0.0, 0.0), (0.0, 1.1, -1.1))
+ACTION_GAIN = 0.01  # of the initial weights of the layer that gives the actions, as in stable-baselines3
 _ENVIRONMENT = re.compile(r"[\w:./-]{1,200}", re.ASCII)
 Arrays = dict[str, NDArray[Any]]
 

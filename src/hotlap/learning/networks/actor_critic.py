@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from hotlap.models.model_file import NUM_PEDAL_AXES, PolicySettings
+from hotlap.learning.networks.layers import linear_layers
+from hotlap.models.actor_layers import ACTORS
+from hotlap.models.model_file import ACTION_GAIN, NUM_PEDAL_AXES, PEDAL_AXIS, PolicySettings
 
 DEFAULT_WIDTHS = (64, 64)  # as in stable-baselines3
-DEFAULT_ACTIVATION = "tanh"
-HIDDEN_GAIN, ACTION_GAIN, VALUE_GAIN = math.sqrt(2.0), 0.01, 1.0  # of the orthogonal initial weights
-# From the two tanh units of the head `pedal_axis` to steer, throttle and brake. Slightly more than 1, so that full
-# steering and full pedals need no infinite inputs, and little enough for the actions' noise to reach.
-PEDAL_AXIS = ((1.1, 0.0, 0.0), (0.0, 1.1, -1.1))
+HIDDEN_GAIN, VALUE_GAIN = math.sqrt(2.0), 1.0  # of the orthogonal initial weights
 LOG_STD = "log_std"
 
 
@@ -38,7 +36,7 @@ class ActorCritic:
         return cls(
             (*_hidden_layers("policy_net", _widths(settings)[0]), "action_net"),
             (*_hidden_layers("value_net", _widths(settings)[1]), "value_net"),
-            settings.activation or DEFAULT_ACTIVATION,
+            settings.activation or ACTORS["ppo"].default_activation,
             NUM_PEDAL_AXES if has_axes else num_actions,
             frozenset({"action_net"}) if has_axes else frozenset(),
         )
@@ -47,7 +45,7 @@ class ActorCritic:
 def initial_weights(settings: PolicySettings, num_obs: int, num_actions: int) -> dict[str, Tensor]:
     """Random weights by name, drawn from torch's generator in the order in which stable-baselines3 draws them."""
     policy_widths, value_widths = _widths(settings)
-    policy, value = _linear_layers(num_obs, policy_widths), _linear_layers(num_obs, value_widths)
+    policy, value = linear_layers(num_obs, policy_widths), linear_layers(num_obs, value_widths)
     action_net = nn.Linear(([num_obs, *policy_widths])[-1], num_actions)
     value_net = nn.Linear(([num_obs, *value_widths])[-1], 1)
     for layer in (*policy, *value):
@@ -76,10 +74,6 @@ def _widths(settings: PolicySettings) -> tuple[tuple[int, ...], tuple[int, ...]]
 def _hidden_layers(net: str, widths: Sequence[int]) -> tuple[str, ...]:
     # Every other module of stable-baselines3's networks is an activation.
     return tuple(f"mlp_extractor.{net}.{2 * index}" for index in range(len(widths)))
-
-
-def _linear_layers(num_inputs: int, widths: Sequence[int]) -> list[nn.Linear]:
-    return [nn.Linear(inputs, outputs) for inputs, outputs in zip((num_inputs, *widths), widths, strict=False)]
 
 
 def _initialize(layer: nn.Linear, gain: float) -> None:

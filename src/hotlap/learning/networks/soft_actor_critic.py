@@ -1,14 +1,15 @@
 """SAC's networks, an actor and two critics: the names of their weights and their initial values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from hotlap.learning.networks.layers import linear_layers
+from hotlap.models.actor_layers import ACTORS
 from hotlap.models.model_file import PolicySettings
 
 DEFAULT_WIDTHS = (256, 256)  # as in stable-baselines3
-DEFAULT_ACTIVATION = "relu"
 NUM_CRITICS = 2
 ACTOR, CRITIC, TARGET = "actor", "critic", "critic_target"  # prefixes of the weights
 
@@ -36,19 +37,21 @@ class SoftActorCritic:
             tuple(f"{CRITIC}.qf{number}.{2 * index}" for index in range(len(critic_widths) + 1))
             for number in range(NUM_CRITICS)
         )
-        return cls(hidden, f"{ACTOR}.mu", f"{ACTOR}.log_std", critics, settings.activation or DEFAULT_ACTIVATION)
+        return cls(
+            hidden, f"{ACTOR}.mu", f"{ACTOR}.log_std", critics, settings.activation or ACTORS["sac"].default_activation
+        )
 
 
 def initial_weights(settings: PolicySettings, num_obs: int, num_actions: int) -> dict[str, Tensor]:
     """Random weights of actor and critics by name, drawn from torch's generator as stable-baselines3 draws them."""
     nets, (actor_widths, critic_widths) = SoftActorCritic.of(settings), _widths(settings)
     last = (num_obs, *actor_widths)[-1]
-    layers: dict[str, nn.Linear] = dict(zip(nets.hidden, _linear_layers(num_obs, actor_widths), strict=True))
+    layers: dict[str, nn.Linear] = dict(zip(nets.hidden, linear_layers(num_obs, actor_widths), strict=True))
     layers |= {nets.mean: nn.Linear(last, num_actions), nets.log_std: nn.Linear(last, num_actions)}
     for names in nets.critics:
-        layers |= zip(names, _linear_layers(num_obs + num_actions, (*critic_widths, 1)), strict=True)
+        layers |= zip(names, linear_layers(num_obs + num_actions, (*critic_widths, 1)), strict=True)
     for _ in range(NUM_CRITICS):  # the library draws target critics of their own before it overwrites them
-        _linear_layers(num_obs + num_actions, (*critic_widths, 1))
+        linear_layers(num_obs + num_actions, (*critic_widths, 1))
     found: dict[str, Tensor] = {}
     for name, layer in layers.items():
         found |= {f"{name}.weight": layer.weight.detach(), f"{name}.bias": layer.bias.detach()}
@@ -74,7 +77,3 @@ def _widths(settings: PolicySettings) -> tuple[tuple[int, ...], tuple[int, ...]]
     """The widths of the hidden layers of the actor and of a critic."""
     actor = tuple(DEFAULT_WIDTHS if settings.net_arch is None else settings.net_arch)
     return actor, actor if settings.critic_arch is None else tuple(settings.critic_arch)
-
-
-def _linear_layers(num_inputs: int, widths: Sequence[int]) -> list[nn.Linear]:
-    return [nn.Linear(inputs, outputs) for inputs, outputs in zip((num_inputs, *widths), widths, strict=False)]

@@ -1,4 +1,4 @@
-"""`SB3Learner`: stable-baselines3's algorithms behind the same five methods as our own learners."""
+"""`SB3Learner`: stable-baselines3's algorithms behind the same protocol as our own learners."""
 
 import warnings
 from collections.abc import Mapping
