@@ -358,6 +358,16 @@ def test_torch_is_checked_against_the_hashes_of_its_builds(bootstrap, pip, build
     assert "no known hash" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("has_file", [True, False])
+def test_the_cpu_build_may_be_a_file_of_the_users_find_links(bootstrap, pip, capsys, has_file):
+    write_torch_hashes(bootstrap, cpu="a" * 64, default="b" * 64)
+    pip.failing = () if has_file else ("--no-index",)
+    assert bootstrap.main(["setup"]) == 0
+    asked = [call for call in pip if call.endswith("torch.txt")]
+    assert ["--no-index" in call for call in asked] == ([True] if has_file else [True, False])
+    assert ("a file of pip's find-links" in capsys.readouterr().err) == has_file
+
+
 def test_a_torch_with_another_hash_ends_the_set_up(bootstrap, pip, capsys):
     write_torch_hashes(bootstrap, default="a" * 64)
     pip.failing = ("--require-hashes",)
@@ -368,9 +378,10 @@ def test_a_torch_with_another_hash_ends_the_set_up(bootstrap, pip, capsys):
 
 def test_a_build_of_torch_without_a_known_hash_is_told_in_one_line(bootstrap, pip, capsys, monkeypatch):
     write_torch_hashes(bootstrap, cpu="a" * 64)
+    pip.failing = ("--no-index",)
     assert bootstrap.main(["setup"]) == 0
     assert capsys.readouterr().err.count("no known hash") == 1
-    assert pip[1].endswith("torch==2.13.0")
+    assert pip[2].endswith("torch==2.13.0")
     write_torch_hashes(bootstrap, default="a" * 64)
     monkeypatch.setenv("HOTLAP_HASHES", "off")
     bootstrap.STAMP.unlink()

@@ -232,12 +232,14 @@ def install_torch() -> None:
     if pin == "torch==" + installed.split("+")[0]:
         return
     index, reason = choose_torch_index()
+    if not index and TORCH_CPU_INDEX in reason and install_torch_wheel(pin):
+        return
     say(f"installing {pin}, {'the CPU build' if index else 'the default build of pip'} ({reason})")
     # The CPU index lacks the pinned versions of torch's dependencies: they come with the project.
     source = ("--no-deps", "--index-url", index) if index else ("-c", str(CONSTRAINTS))
     hashes = torch_hashes(pin, "cpu" if index else "default")
     if hashes and checks_hashes():
-        if not install_checked_torch(pin, hashes, index):
+        if not install_checked_torch(pin, hashes, *(("--index-url", index) if index else ())):
             raise SetupError(
                 f"pip could not install {pin} with a hash of {TORCH_HASHES.name}; its reason is above. {HASHES_ADVICE}"
             )
@@ -251,22 +253,35 @@ def install_torch() -> None:
 
 def torch_hashes(pin: str, build: str) -> "list[str]":
     """The hashes of torch's builds for this platform and Python, if that of `build` is among them; else says so."""
-    try:
-        known = json.loads(TORCH_HASHES.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    builds = known.get("hashes", {}).get(hash_file().stem, {}) if known.get("pin") == pin else {}
+    builds = torch_builds(pin)
     if build not in builds and checks_hashes():
         say(f"{pin}: its {build} build for {hash_file().stem} has no known hash, so it is not checked")
     return sorted(builds.values()) if build in builds else []
 
 
-def install_checked_torch(pin: str, hashes: "list[str]", index: "str | None") -> bool:
-    """Install torch alone, if it has one of these SHA-256 hashes; False if not."""
+def torch_builds(pin: str) -> "dict[str, str]":
+    """The known hashes of torch's builds, `cpu` and `default`, for this platform and Python."""
+    try:
+        known = json.loads(TORCH_HASHES.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known.get("hashes", {}).get(hash_file().stem, {}) if known.get("pin") == pin else {}
+
+
+def install_torch_wheel(pin: str) -> bool:
+    """Install the CPU build from a file in a folder of pip's `find-links`, if there is one with the known hash."""
+    known = torch_builds(pin).get("cpu")
+    is_installed = known is not None and checks_hashes() and install_checked_torch(pin, [known], "--no-index", "-qqq")
+    if is_installed:
+        say(f"installed {pin}, the CPU build, from a file of pip's find-links")
+    return is_installed
+
+
+def install_checked_torch(pin: str, hashes: "list[str]", *source: str) -> bool:
+    """Install torch alone from `source`, if it has one of these SHA-256 hashes; False if not."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "torch.txt"
         path.write_text(" ".join([pin, *("--hash=sha256:" + value for value in hashes)]) + "\n", encoding="utf-8")
-        source = ("--index-url", index) if index else ()
         return pip_install("--require-hashes", "--no-deps", *source, "-r", str(path))
 
 
