@@ -6,12 +6,13 @@ from contextlib import contextmanager
 import torch
 
 
-def capture(function: Callable[[], object], device: torch.device) -> Callable[[], object]:
+def capture(function: Callable[[], object], generator: torch.Generator) -> Callable[[], object]:
     """Run `function` once, so that libraries and kernels are ready, then capture it; the result replays it.
 
-    It must write into the same tensors each time and must not branch on their values. On the CPU, where there are no
-    graphs, the result is the function itself.
+    It must write into the same tensors each time, must not branch on their values, and draw random numbers only from
+    `generator`. On the CPU, where there are no graphs, the result is the function itself.
     """
+    device = generator.device
     if device.type != "cuda":
         function()
         return function
@@ -24,6 +25,7 @@ def capture(function: Callable[[], object], device: torch.device) -> Callable[[]
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
     with torch.cuda.graph(graph):
         function()
     torch.backends.cuda.matmul.allow_tf32 = before

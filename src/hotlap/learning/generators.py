@@ -18,7 +18,7 @@ class Generators:
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self.numpy = np.random.RandomState(seed)
-        self.torch = _torch_generator(device)
+        self.torch = torch.Generator(device)
         self.torch.manual_seed(seed)
         self.actions = np.random.default_rng(seed)
         self._seed = seed
@@ -48,15 +48,6 @@ class Generators:
         decode_generator(state["actions"], self.actions)
         if (saved := state.get(self.torch.device.type)) is not None:
             self.torch.set_state(torch.as_tensor(saved))
-
-
-def _torch_generator(device: torch.device) -> torch.Generator:
-    """A generator of our own on a CPU. On a GPU the device's one: CUDA graphs draw from it without being told."""
-    if device.type != "cuda":
-        return torch.Generator(device)
-    torch.cuda.init()  # type: ignore[no-untyped-call]
-    found: torch.Generator = torch.cuda.default_generators[torch.cuda.current_device()]
-    return found
 
 
 def encode_generator(generator: Any) -> dict[str, Any] | None:

@@ -277,10 +277,10 @@ class PPO:
     def _capture(self, parts: _Parts) -> _Parts:
         """The parts with a rollout and an update as CUDA graphs. Warming up changes the state, so it is restored."""
         parts.orders.copy_(torch.arange(parts.orders.shape[1]))
-        state = self.state_dict()
-        with preserve_generator(self._generators.torch):
-            collect = capture(lambda: self._fill(parts.rollout), self._device)
-            update = capture(lambda: parts.losses.copy_(parts.update.run(parts.orders)), self._device)
+        state, generator = self.state_dict(), self._generators.torch
+        with preserve_generator(generator):
+            collect = capture(lambda: self._fill(parts.rollout), generator)
+            update = capture(lambda: parts.losses.copy_(parts.update.run(parts.orders)), generator)
         self.load_state_dict(state)
         return parts._replace(collect_graph=collect, update_graph=update)
 
