@@ -52,7 +52,7 @@ class Change:
 CHANGES = {
     BASE: Change("nothing: the recipe", {}),
     "rays": Change("`observation` rays", {"racer.observation": "rays"}),
-    "waves-0": Change("no Fourier features of the lap progress (`lap_fourier` 0)", {"racer.lap_fourier": 0}),
+    "fourier-8": Change("Fourier features of the lap progress (`lap_fourier` 8)", {"racer.lap_fourier": 8}),
     "repeat-2": Change("30 decisions/s, gamma 0.9935", {"racer.action_repeat": 2, "ppo.gamma": 0.9935}),
     "repeat-3": Change("20 decisions/s, gamma 0.9902", {"racer.action_repeat": 3, "ppo.gamma": 0.9902}),
     "repeat-5": Change("12 decisions/s, gamma 0.9838", {"racer.action_repeat": 5, "ppo.gamma": 0.9838}),
@@ -64,7 +64,7 @@ CHANGES = {
     "batch-4096": Change("minibatches of 4,096", {"ppo.batch_size": 4096}),
     "kl-10": Change("`desired_kl` 0.01", {"ppo.desired_kl": 0.01}),
     "kl-40": Change("`desired_kl` 0.04", {"ppo.desired_kl": 0.04}),
-    "kl-constant": Change("`desired_kl` not falling (`final_lr_fraction` 1)", {"ppo.final_lr_fraction": 1.0}),
+    "kl-falling": Change("`desired_kl` falling (`final_lr_fraction` 0.15)", {"ppo.final_lr_fraction": 0.15}),
     "noise-40": Change("noise falling to 0.04 (`final_min_std`)", {"ppo.final_min_std": 0.04}),
     "head-linear": Change(
         "actions not bounded, noise for each pedal (`action_head` linear)", {"policy.action_head": "linear"}
@@ -77,12 +77,15 @@ CHANGES = {
         {"racer.rewards.wall_penalty": -0.008, "racer.rewards.off_track_penalty": -0.004},
     ),
     "spun-0": Change("no spun cars at the start (`spun_fraction` 0)", {"racer.episode.spun_fraction": 0.0}),
-    "min-speed": Change(
-        "slow cars pay no penalties (`penalty_min_speed_mps` 8)", {"racer.rewards.penalty_min_speed_mps": 8.0}
+    "min-speed-0": Change(
+        "slow cars pay penalties, too (`penalty_min_speed_mps` 0)", {"racer.rewards.penalty_min_speed_mps": 0.0}
     ),
 }
-# Changes of the result files that cannot be trained any more: their settings are gone.
+# Changes of the result files that cannot be trained any more: their settings are gone, or the recipe has them.
 MEASURED_LABELS = {
+    "waves-0": "no Fourier features of the lap progress (`lap_fourier` 0)",
+    "kl-constant": "`desired_kl` not falling (`final_lr_fraction` 1)",
+    "min-speed": "slow cars pay no penalties (`penalty_min_speed_mps` 8)",
     "margin": "a margin at the road's edge (0.1 m)",
     "still-pedals": "a standing car pays by its pedals (`stillness_penalty` −0.01)",
 }
