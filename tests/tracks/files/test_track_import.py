@@ -83,7 +83,7 @@ def test_the_hairpin_of_spa_is_imported_narrowed_with_one_line_and_driven_clean(
     assert re.search(rf"so it was narrowed on the inside: {place}, {place}\.$", record.message)
     nodes = build_nodes(line)
     assert nodes.road_right_m == pytest.approx(6.8)
-    assert 4.5 < nodes.road_left_m.min() < 6.5
+    assert 3.5 < nodes.road_left_m.min() < 5.0
     save_track("spa", line, "")
     laps = evaluate(make_driver("casual"), "spa", episodes=2)
     assert (laps.completion_rate, laps.clean_lap_rate) == (1.0, 1.0)

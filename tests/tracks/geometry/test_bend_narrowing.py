@@ -1,13 +1,12 @@
 """A road is narrowed on its inside where a bend or a neighbouring leg leaves no room, and only there."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from shapely.geometry import LinearRing
 
-from hotlap.tracks.geometry.bend_narrowing import NARROWED_MARGIN, Narrowing, find_narrowings, narrow_tight_bends
+from hotlap.tracks.geometry.bend_narrowing import NARROWED_MARGIN, find_narrowings, narrow_tight_bends
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, build_nodes, find_fault, road_edges
 from hotlap.tracks.geometry.road import ROAD_MARGIN, inner_margin, trace
@@ -82,11 +81,11 @@ def test_what_is_no_road_is_left_for_the_check_and_the_rest_is_narrowed():
 
 
 def test_narrowings_are_found_by_side_place_and_amount():
-    wide = circle(num_points=100)
-    left, right = wide.width_left_m.copy(), wide.width_right_m.copy()
+    road, nodes = trace(circle(), DEFAULT_SPACING_M), build_nodes(circle())
+    left, right = nodes.road_left_m.copy(), nodes.road_right_m.copy()
     left[20:23] -= (0.5, 1.5, 0.4)
     left[60] -= 0.009
     right[50] -= 2.0
-    found = find_narrowings(wide, replace(wide, width_left_m=left, width_right_m=right), 4.0)
-    assert found == [Narrowing(84.0, 1.5, "left"), Narrowing(200.0, 2.0, "right")]
-    assert math.isclose(found[0].by_m, 1.5)
+    found = find_narrowings(road, replace(nodes, road_left_m=left, road_right_m=right))
+    assert [(one.at_m / road.step, one.side) for one in found] == [(21.0, "left"), (50.0, "right")]
+    assert [one.by_m for one in found] == pytest.approx([1.5, 2.0])

@@ -115,7 +115,7 @@ def test_an_overpass_keeps_its_walls():
 
 
 def test_a_leg_that_comes_near_without_crossing_is_not_an_overpass():
-    nodes = build_nodes(peanut(200.0, 3.0, right=2.0, left=2.0))
+    nodes = build_nodes(peanut(200.0, 3.0, right=1.9, left=1.9))
     assert node_builder.find_crossings(nodes) == []
     waist = np.abs(nodes.x_m) < 1.0
     assert waist.sum() >= 4

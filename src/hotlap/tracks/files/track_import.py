@@ -17,8 +17,8 @@ from hotlap.tracks.geometry.centreline import (
     rotate_start,
     with_width,
 )
-from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, find_fault
-from hotlap.tracks.geometry.road import find_length_fault
+from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, build_nodes, find_fault
+from hotlap.tracks.geometry.road import Road, find_length_fault, trace
 
 IMPORT_SPACING_M = 4.0
 
@@ -32,7 +32,8 @@ def import_centreline(
 ) -> Centreline:
     """The track in `path`, optionally reversed, with a constant width, and with its start line moved forward.
 
-    Where the road is wider on the inside of a bend than there is room, it is narrowed there, and a warning is logged.
+    Where the inside of a bend has less room than the road's width and a car beside it need, the road is narrowed, and
+    a warning is logged.
     """
     if width_m is not None and not (math.isfinite(width_m) and 3.0 <= width_m <= 100.0):
         raise TrackError(f"--width must be from 3 to 100 m, got {width_m:g}.")
@@ -53,7 +54,9 @@ def import_centreline(
     narrow = narrow_tight_bends(line, DEFAULT_SPACING_M)
     if fault := find_fault(narrow):
         file.refuse(fault, nearest_point(wide, narrow.x_m[fault.point], narrow.y_m[fault.point]))
-    _report(find_narrowings(line, narrow, lap_m / line.x_m.size))
+    road = trace(line, DEFAULT_SPACING_M)
+    if isinstance(road, Road):
+        _report(find_narrowings(road, build_nodes(narrow)))
     return narrow
 
 
@@ -64,7 +67,8 @@ def _report(narrowings: list[Narrowing]) -> None:
     places = [f"by {n.by_m:.2f} m on the {n.side} at s = {n.at_m:.0f} m" for n in narrowings[:_MAX_PLACES]]
     more = len(narrowings) - len(places)
     _log.warning(
-        "the road is wider than its bends have room for, so it was narrowed on the inside: %s%s.",
+        "the road is wider than its bends have room for with a car at its edge, so it was narrowed on the inside: "
+        "%s%s.",
         ", ".join(places),
         f", and at {more} more" if more else "",
     )

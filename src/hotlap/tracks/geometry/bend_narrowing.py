@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.polyline import Crossing, near_pairs
 from hotlap.tracks.geometry.road import (
@@ -62,14 +63,14 @@ def narrow_tight_bends(centreline: Centreline, spacing_m: float) -> Centreline:
     return centreline
 
 
-def find_narrowings(wide: Centreline, narrow: Centreline, spacing_m: float) -> list[Narrowing]:
-    """Each stretch in which `narrow` is at least a centimetre narrower; the same points, `spacing_m` apart."""
+def find_narrowings(wide: Road, narrow: RibbonNodes) -> list[Narrowing]:
+    """Each stretch in which `narrow`, the same nodes, is at least a centimetre narrower."""
     found = []
     for side in ("left", "right"):
-        by_m = getattr(wide, f"width_{side}_m") - getattr(narrow, f"width_{side}_m")
-        for points in _stretches(by_m >= 0.01):
-            most = points[np.argmax(by_m[points])]
-            found.append(Narrowing(float(most) * spacing_m, float(by_m[most]), side))
+        by_m = getattr(wide, side) - getattr(narrow, f"road_{side}_m")
+        for nodes in _stretches(by_m >= 0.01):
+            most = nodes[np.argmax(by_m[nodes])]
+            found.append(Narrowing(float(most) * wide.step, float(by_m[most]), side))
     return sorted(found, key=lambda narrowing: narrowing.at_m)
 
 

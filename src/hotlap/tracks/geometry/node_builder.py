@@ -13,7 +13,7 @@ from hotlap.tracks.geometry.centreline import Centreline, recentre
 from hotlap.tracks.geometry.polyline import Crossing, self_crossings
 from hotlap.tracks.geometry.road import Fault, find_overpasses, road_fault, trace
 from hotlap.tracks.geometry.spline import FloatArray
-from hotlap.tracks.geometry.walls import leg_caps, wall_distance
+from hotlap.tracks.geometry.walls import build_walls
 
 DEFAULT_RUNOFF_M = 6.0
 DEFAULT_SPACING_M = 1.0
@@ -24,8 +24,9 @@ def build_nodes(
 ) -> RibbonNodes:
     """Uniform nodes along the periodic cubic spline through the points, node 0 on the first point.
 
-    Walls stand `runoff_m` beyond the road, less on the inside of a bend and between two parallel legs, never on the
-    road. A centreline more than 10 km from the origin is first moved there (see `recentre`).
+    Walls stand `runoff_m` beyond the road, less on the inside of a bend and between two parallel legs, but a car on
+    the road touches none: where the inside of a bend is too tight, the road is narrowed. A centreline more than 10 km
+    from the origin is first moved there (see `recentre`).
     """
     if not (runoff_m >= 0.0 and spacing_m > 0.0):
         raise TrackError(
@@ -38,7 +39,7 @@ def build_nodes(
     fault = road_fault(road, crossings)
     if fault is not None:
         raise TrackError(fault.text)
-    caps = leg_caps(road, crossings, runoff_m)
+    road, wall_left_m, wall_right_m = build_walls(road, crossings, runoff_m)
     return RibbonNodes(
         step_m=road.step,
         x_m=road.x,
@@ -48,8 +49,8 @@ def build_nodes(
         curvature_radpm=road.curvature,
         road_left_m=road.left,
         road_right_m=road.right,
-        wall_left_m=wall_distance(road, 1.0, caps[0], runoff_m),
-        wall_right_m=wall_distance(road, -1.0, caps[1], runoff_m),
+        wall_left_m=wall_left_m,
+        wall_right_m=wall_right_m,
     )
 
 

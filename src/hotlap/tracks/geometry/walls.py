@@ -1,17 +1,49 @@
-"""Where the walls stand: a runoff beyond the road, less where a bend or another leg of the track leaves no room."""
+"""Where the walls stand: a runoff beyond the road, less where a bend or another leg of the track leaves no room.
+
+Walls stand at least `CAR_ROOM_M` beyond the road's edge, so that a car whose centre is on the road touches none. Where
+the inside of a bend is too tight for that, the road is narrowed.
+"""
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.errors import TrackError
+from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.geometry.polyline import Crossing, near_pairs
 from hotlap.tracks.geometry.road import Road
 from hotlap.tracks.geometry.spline import FloatArray, IntArray
+
+CAR_ROOM_M = CarParameters().radius_m + 0.05
 
 _WALL_MARGIN = 0.15  # least 1 - curvature * wall distance
 _WALL_ADVANCE = 0.1  # least advance of a wall from node to node, as a fraction of the step
 _WALL_SLOPE = 0.5  # metres outward per metre of track
 _LEG_RATIO = 1.5  # separate legs are this much farther apart along the road than directly
 _LONGEST_CROSSING_M = 200.0
+_LEAST_HALF_M = 0.25  # of a road that is narrowed for its walls
+_MAX_ROUNDS = 200
+
+
+def build_walls(road: Road, crossings: list[Crossing], runoff_m: float) -> tuple[Road, FloatArray, FloatArray]:
+    """The road, narrowed where its walls would leave a car no room, and the distances to its left and right wall."""
+    room_m = min(CAR_ROOM_M, runoff_m)
+    for _ in range(_MAX_ROUNDS):
+        caps = leg_caps(road, crossings, runoff_m)
+        left, right = wall_distance(road, 1.0, caps[0], runoff_m), wall_distance(road, -1.0, caps[1], runoff_m)
+        lacks_left, lacks_right = road.left + room_m - left, road.right + room_m - right
+        if max(lacks_left.max(), lacks_right.max()) < 1e-9:
+            return road, left, right
+        road = replace(
+            road, left=_cut(road.left, lacks_left, road.step), right=_cut(road.right, lacks_right, road.step)
+        )
+    raise TrackError("the road bends too tightly for walls beside it. Widen its tightest bend.")
+
+
+def _cut(width: FloatArray, by_m: FloatArray, step: float) -> FloatArray:
+    """A half-width cut back by this much, and beside it so that the edge comes back with the walls' slope."""
+    return np.maximum(width + _limit_slope(-np.maximum(by_m, 0.0), -width, step), np.minimum(width, _LEAST_HALF_M))
 
 
 def leg_caps(road: Road, crossings: list[Crossing], runoff_m: float) -> tuple[FloatArray, FloatArray]:
@@ -56,6 +88,8 @@ def wall_distance(road: Road, sign: float, cap: FloatArray, runoff_m: float) -> 
     """Distance to the wall on one side (sign 1 left, -1 right)."""
     width = road.left if sign > 0.0 else road.right
     bend = np.maximum(sign * road.curvature, 1e-12)
+    # Between two legs without room for both walls, each stands on the other's side: the strip may lie over itself.
+    cap = np.maximum(cap, width + CAR_ROOM_M)
     wall = np.minimum(np.minimum(width + runoff_m, cap), (1.0 - _WALL_MARGIN) / bend)
     wall = _limit_slope(np.maximum(wall, width), width, road.step)
     while True:
