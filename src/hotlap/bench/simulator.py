@@ -8,6 +8,7 @@ import numpy as np
 
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import MAX_THREADS, default_threads
 from hotlap.sim.world import STATE_DTYPE
@@ -29,35 +30,45 @@ class SimSpeed:
     threads: int | None  # None on a GPU
     device: str
     track: str
+    observation: str
     seconds: float
     single_env_steps_per_sec: float | None  # these three are of the CPU
     step_usec: float | None
     reset_usec: float | None
 
 
-def measure_sim(num_envs: int, threads: int | None, device: str, track_id: str, seconds: float) -> SimSpeed:
+def measure_sim(
+    num_envs: int,
+    threads: int | None,
+    device: str,
+    track_id: str,
+    seconds: float,
+    observation: ObservationName = DEFAULT_OBSERVATION,
+) -> SimSpeed:
     """Step `num_envs` cars for about `seconds` on `threads` threads (None: all cores) or on a GPU.
 
     On the CPU a single `RacerEnv` is measured too.
     """
     if device not in ("cpu", "cuda"):
         raise ConfigError(f"device must be 'cpu' or 'cuda', got {device!r:.40}.")
+    num_observations(observation)  # an unknown one is an error
     if not 0.1 <= seconds <= 3600.0:
         raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
     if device == "cuda":
-        rate = cuda_rate(num_envs, track_id, seconds)
-        return SimSpeed(rate, num_envs, None, device, track_id, seconds, None, None, None)
+        rate = cuda_rate(num_envs, track_id, seconds, observation=observation)
+        return SimSpeed(rate, num_envs, None, device, track_id, observation, seconds, None, None, None)
     chosen = threads if threads is not None else min(default_threads(), MAX_THREADS)
     if not 1 <= chosen <= MAX_THREADS:
         raise ConfigError(f"threads must be from 1 to this machine's {MAX_THREADS}, got {chosen}.")
-    env = RacerVectorEnv(num_envs, track_id, BATCH_CONFIG, num_threads=chosen)
-    step_usec, reset_usec = _single_costs(track_id, seconds / 4.0)
+    env = RacerVectorEnv(num_envs, track_id, BATCH_CONFIG, num_threads=chosen, observation=observation)
+    step_usec, reset_usec = _single_costs(track_id, observation, seconds / 4.0)
     return SimSpeed(
         steps_per_sec=_batch_rate(env, seconds),
         num_envs=num_envs,
         threads=chosen,
         device=device,
         track=track_id,
+        observation=observation,
         seconds=seconds,
         single_env_steps_per_sec=1e6 / step_usec,
         step_usec=step_usec,
@@ -80,7 +91,13 @@ def _batch_rate(env: RacerVectorEnv, seconds: float) -> float:
     return HOLD_TICKS * env.num_envs / float(np.median(blocks_s))
 
 
-def cuda_rate(num_cars: int, track_id: str, seconds: float, repeat: int = 1) -> float:
+def cuda_rate(
+    num_cars: int,
+    track_id: str,
+    seconds: float,
+    repeat: int = 1,
+    observation: ObservationName = DEFAULT_OBSERVATION,
+) -> float:
     """Steps of `repeat` ticks per second on the GPU, with everything that a learner reads written there.
 
     The median block of steps counts.
@@ -88,7 +105,7 @@ def cuda_rate(num_cars: int, track_id: str, seconds: float, repeat: int = 1) -> 
     from hotlap.sim.batch_cuda import CudaCars, synchronize
 
     setting = RacerVectorEnv(1, track_id, BATCH_CONFIG, num_threads=1).fleet.scenario
-    cars = CudaCars(setting, num_cars)
+    cars = CudaCars(setting, num_cars, num_observations(observation))
     states = np.zeros(num_cars, STATE_DTYPE)
     states["seed"] = np.arange(num_cars)
     cars.upload(states)
@@ -112,9 +129,9 @@ def cuda_rate(num_cars: int, track_id: str, seconds: float, repeat: int = 1) -> 
     return HOLD_TICKS * num_cars / float(np.median(blocks_s))
 
 
-def _single_costs(track_id: str, seconds: float) -> tuple[float, float]:
+def _single_costs(track_id: str, observation: ObservationName, seconds: float) -> tuple[float, float]:
     """Microseconds per step and per reset of a `RacerEnv`, measured alternately under the same machine load."""
-    env = RacerEnv(track_id)
+    env = RacerEnv(track_id, observation=observation)
     env.reset(seed=0)
     action = np.array([0.05, 0.5, 0.0], np.float32)
     calls: tuple[Callable[[], object], ...] = (lambda: env.step(action), env.reset)

@@ -1,7 +1,7 @@
 """`hotlap bench`: measure speed on this machine."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +20,7 @@ def bench_sim(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
+    observation: Annotated[Literal["rays", "road"], typer.Option(help="What a car sees.")] = "rays",
     seconds: Annotated[float, typer.Option(help="How long to measure.")] = 3.0,
     as_json: Json = False,
 ) -> None:
@@ -29,12 +30,12 @@ def bench_sim(
     """
     from hotlap.bench.simulator import measure_sim
 
-    result = measure_sim(num_envs, threads, device, track, seconds)
+    result = measure_sim(num_envs, threads, device, track, seconds, observation)
     if as_json:
         print_json(asdict(result))
         return
     place = result.device if result.threads is None else f"{counted(result.threads, 'thread')}, {result.device}"
-    print(f"{counted(result.num_envs, 'car')}, {place}: {result.steps_per_sec:,.0f} steps/s")
+    print(f"{counted(result.num_envs, 'car')}, {place}, {result.observation}: {result.steps_per_sec:,.0f} steps/s")
     if result.step_usec is None:
         return
     print(

@@ -19,7 +19,7 @@ from hotlap.sim.maths import sin_cos
 from hotlap.sim.rays import NUM_RAYS
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
-from hotlap.sim.road_view import NUM_POINTS, view_point, view_position
+from hotlap.sim.road_view import NUM_POINTS, direction_before, reach_of, view_point, view_position
 from hotlap.sim.step import Batch, drive_car, finish_episode, is_finite, make_batch, restart_car
 from hotlap.sim.vehicle import CAR_DTYPE
 from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS, STATE_DTYPE, observe_motion, observe_ray
@@ -80,9 +80,12 @@ def view(i, point, ribbons, batch):
     """Fill the observation of one point of the road ahead of car i; the first one's thread also of its position."""
     me, nodes, columns = batch.states[i], ribbons[1], batch.obs[i, NUM_OBSERVATIONS:]
     track = ribbons[0][me.track]
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     if point == 0:
-        view_position(me, track, nodes, columns)
-    view_point(me, track, nodes, point, columns)
+        view_position(me, track, nodes, sin_yaw, cos_yaw, columns)
+    reach_m = reach_of(me)
+    x, y = direction_before(me, track, nodes, point, reach_m)
+    view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, x, y, columns)
 
 
 def _view(ribbons, batch):

@@ -10,7 +10,7 @@ import numpy as np
 
 from hotlap.sim.compilation import kernel, rare_kernel
 from hotlap.sim.maths import arc_tangent, clamp, mix, sin_cos
-from hotlap.sim.ribbon import node_after, place
+from hotlap.sim.ribbon import node_after
 
 F = np.float32
 U = np.uintp  # unsigned indices: numba skips its check for negative ones
@@ -55,11 +55,20 @@ def point_distance(point, reach_m):
 
 
 @kernel
+def reach_of(me):
+    """How far ahead (m) the last point lies."""
+    return MIN_REACH_M + REACH_S * sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
+
+
+@kernel
 def point_ahead(me, track, distance_m):
     """Node and fraction of the point of the centreline that lies `distance_m` ahead of the car."""
     steps = me.share + distance_m / track.step_m
     whole = int(steps)
-    return (me.node + whole) % track.num_nodes, steps - F(whole)
+    node = me.node + whole
+    while node >= track.num_nodes:
+        node -= track.num_nodes
+    return node, steps - F(whole)
 
 
 @kernel
@@ -70,18 +79,12 @@ def tangent_at(track, nodes, node, fraction):
 
 
 @kernel
-def edges_at(track, nodes, node, fraction):
-    """Distances (m) from the centreline to the road's left and right edge."""
-    here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
-    return mix(here.road_left_m, there.road_left_m, fraction), mix(here.road_right_m, there.road_right_m, fraction)
-
-
-@kernel
-def view_position(me, track, nodes, view):
+def view_position(me, track, nodes, sin_yaw, cos_yaw, view):
     """Fill the first columns: where the car is on the road, how it slides, and its pedals."""
-    left_m, right_m = edges_at(track, nodes, me.node, me.share)
+    here, there = nodes[U(track.first_node + me.node)], nodes[U(track.first_node + node_after(track, me.node))]
+    left_m = mix(here.road_left_m, there.road_left_m, me.share)
+    right_m = mix(here.road_right_m, there.road_right_m, me.share)
     tangent_x, tangent_y = tangent_at(track, nodes, me.node, me.share)
-    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     view[VIEW_OFFSET] = limited(me.lateral_m / WIDTH_SCALE_M)
     view[VIEW_ROOM_LEFT] = limited((left_m - me.lateral_m) / WIDTH_SCALE_M)
     view[VIEW_ROOM_RIGHT] = limited((right_m + me.lateral_m) / WIDTH_SCALE_M)
@@ -100,30 +103,40 @@ def bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m):
 
 
 @kernel
-def view_point(me, track, nodes, point, view):
-    """Fill the columns of one point of the road ahead."""
-    speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
-    reach_m = MIN_REACH_M + REACH_S * speed_mps
+def view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, from_x, from_y, view):
+    """Fill the columns of one point of the road ahead; returns the road's direction there.
+
+    `from_x` and `from_y` are its direction at the point before.
+    """
     from_m, to_m = point_distance(point - 1, reach_m), point_distance(point, reach_m)
-    node, fraction = point_ahead(me, track, from_m)
-    from_x, from_y = tangent_at(track, nodes, node, fraction)
     node, fraction = point_ahead(me, track, to_m)
-    to_x, to_y = tangent_at(track, nodes, node, fraction)
+    here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
+    x_m, y_m = mix(here.x_m, there.x_m, fraction), mix(here.y_m, there.y_m, fraction)
+    to_x, to_y = mix(here.tangent_x, there.tangent_x, fraction), mix(here.tangent_y, there.tangent_y, fraction)
+    left_m = mix(here.road_left_m, there.road_left_m, fraction)
+    right_m = -mix(here.road_right_m, there.road_right_m, fraction)
     turn_rad = arc_tangent(from_x * to_y - from_y * to_x, from_x * to_x + from_y * to_y)
-    left_m, right_m = edges_at(track, nodes, node, fraction)
-    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     first = NUM_POSITION + COLUMNS_PER_POINT * point
     view[first] = limited(RADIUS_SCALE_M * turn_rad / (to_m - from_m))
-    x_m, y_m = place(track, nodes, node, fraction, left_m)
-    view[first + 1] = bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m)
-    x_m, y_m = place(track, nodes, node, fraction, -right_m)
-    view[first + 2] = bearing_sine(me, sin_yaw, cos_yaw, x_m, y_m)
+    view[first + 1] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * left_m, y_m + to_x * left_m)
+    view[first + 2] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * right_m, y_m + to_x * right_m)
+    return to_x, to_y
+
+
+@kernel
+def direction_before(me, track, nodes, point, reach_m):
+    """The road's direction at the point before this one; that before the first is the car's own place."""
+    node, fraction = point_ahead(me, track, point_distance(point - 1, reach_m))
+    return tangent_at(track, nodes, node, fraction)
 
 
 @rare_kernel
 def view_road(me, tracks, nodes, view):
     """Fill all columns."""
     track = tracks[me.track]
-    view_position(me, track, nodes, view)
+    sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
+    view_position(me, track, nodes, sin_yaw, cos_yaw, view)
+    reach_m = reach_of(me)
+    x, y = direction_before(me, track, nodes, 0, reach_m)
     for point in range(NUM_POINTS):
-        view_point(me, track, nodes, point, view)
+        x, y = view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, x, y, view)
