@@ -56,7 +56,7 @@ SHARED_FIXTURES = ("followed", "play_server", "bridge_server", "racer", "soft_ra
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
-pytest_plugins = ("optional_tests", "trained_models")
+pytest_plugins = ("bootstrap_project", "optional_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
