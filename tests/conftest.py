@@ -46,8 +46,8 @@ COMPILED = (
 LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
     "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
-    "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py", "test_sb3_exchange.py",
-    "test_determinism.py", "test_raceline.py",
+    "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
+    "test_sb3_exchange_export.py", "test_determinism.py", "test_raceline.py",
 )  # fmt: skip
 
 # These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
