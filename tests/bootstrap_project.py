@@ -41,15 +41,21 @@ def bootstrap(tmp_path, monkeypatch):
 
 @pytest.fixture
 def pip(bootstrap):
-    """The arguments of every pip call, noted instead of run; a call that contains a text of `pip.failing` fails."""
+    """The arguments of every pip call, noted instead of run; a call that contains a text of `pip.failing` fails.
+
+    `pip.torch` has the requirements file of each call that installs torch alone.
+    """
 
     class Calls(list):
         failing: tuple[str, ...] = ()
 
     calls = Calls()
+    calls.torch = []
 
     def install(*arguments):
         calls.append(" ".join(arguments))
+        if calls[-1].endswith("torch.txt"):
+            calls.torch.append(Path(arguments[-1]).read_text(encoding="utf-8"))
         return not any(text in calls[-1] for text in calls.failing)
 
     bootstrap.venv.pip_install = install

@@ -140,15 +140,8 @@ def test_the_exit_status_of_a_command_is_returned(bootstrap):
 
 
 def test_clean_removes_caches_and_keeps_results(bootstrap):
-    for name in (
-        ".venv/lib",
-        "build",
-        ".mypy_cache",
-        "src/hotlap/__pycache__",
-        "tools/javascript/node_modules",
-        "results",
-        "out",
-    ):
+    made = (".venv/lib", "build", ".mypy_cache", "src/hotlap/__pycache__", "tools/javascript/node_modules")
+    for name in (*made, "results", "out"):
         (bootstrap.venv.ROOT / name).mkdir(parents=True)
     assert bootstrap.main(["clean"]) == 0
     left = {

@@ -31,6 +31,12 @@ CLOSE = 1e-5  # sines of PyTorch and NumPy differ in the last bit
 pytestmark = pytest.mark.timeout(60)  # the first test that needs a run waits for its training
 
 
+@pytest.fixture
+def exported(exported_run, tmp_path):
+    """A model of `exported_run` by its key, and the files that it was exported to."""
+    return lambda name: (exported_run(name), *export_sb3(exported_run(name), tmp_path / "plain"))
+
+
 def envs_of(model: ModelFile) -> Any:
     return DummyVecEnv([lambda: gym.make(model.card.environment)])
 
@@ -41,10 +47,9 @@ def saved_data(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", RACERS)
-def test_a_racer_takes_what_the_environment_gives_and_acts_as_our_policy(exported_run, tmp_path, name):
-    model = exported_run(name)
+def test_a_racer_takes_what_the_environment_gives_and_acts_as_our_policy(exported, name):
+    model, path = exported(name)
     card = model.card
-    [path] = export_sb3(model, tmp_path / "plain")
     sb3_class = ALGORITHMS[card.algorithm].sb3_class
     learner = sb3_class.load(path)
     assert type(learner) is sb3_class
@@ -67,14 +72,13 @@ def test_a_racer_takes_what_the_environment_gives_and_acts_as_our_policy(exporte
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_models_act_bit_for_bit_as_our_policy(exported_run, tmp_path, name):
-    model = exported_run(name)
-    files = export_sb3(model, tmp_path / "plain")
-    learner = ALGORITHMS[model.card.algorithm].sb3_class.load(files[0])
+def test_other_models_act_bit_for_bit_as_our_policy(exported, name):
+    model, path, *normalizer = exported(name)
+    learner = ALGORITHMS[model.card.algorithm].sb3_class.load(path)
     env = envs_of(model)
     env.seed(5)
     if model.card.clip_obs is not None:
-        env = VecNormalize.load(str(files[1]), env)
+        env = VecNormalize.load(str(normalizer[0]), env)
     policy, obs = LearnedPolicy.from_file(model), env.reset()
     for _ in range(40):
         theirs, _ = learner.predict(obs, deterministic=True)
@@ -104,10 +108,9 @@ np.save(sys.argv[4], actions)
 
 
 @pytest.mark.parametrize("name", RACERS)
-def test_a_racer_is_loaded_and_acts_without_hotlap(exported_run, tmp_path, name):
-    model = exported_run(name)
+def test_a_racer_is_loaded_and_acts_without_hotlap(exported, tmp_path, name):
+    model, path = exported(name)
     algorithm = model.card.algorithm
-    [path] = export_sb3(model, tmp_path / "plain")
     obs = np.random.default_rng(0).random((20, *model.card.raw_observations.shape), np.float32)
     np.save(tmp_path / "obs.npy", obs)
     names = [str(tmp_path / "obs.npy"), str(tmp_path / "actions.npy")]
@@ -117,17 +120,16 @@ def test_a_racer_is_loaded_and_acts_without_hotlap(exported_run, tmp_path, name)
     np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), ours)
 
 
-def test_the_files_of_other_environments_hold_classes_of_sb3_only(exported_run, tmp_path):
-    zip_path, pickle_path = export_sb3(exported_run("ppo-cartpole"), tmp_path / "plain")
+def test_the_files_of_other_environments_hold_classes_of_sb3_only(exported):
+    _, zip_path, pickle_path = exported("ppo-cartpole")
     items = [item for item in saved_data(zip_path).values() if isinstance(item, dict) and ":serialized:" in item]
     pickles = [base64.b64decode(item[":serialized:"]) for item in items]
     assert len(pickles) > 5
     assert [content for content in [*pickles, pickle_path.read_bytes()] if b"hotlap" in content] == []
 
 
-def test_the_normalizer_is_frozen(exported_run, tmp_path):
-    model = exported_run("ppo-cartpole")
-    _, pickle_path = export_sb3(model, tmp_path / "plain")
+def test_the_normalizer_is_frozen(exported):
+    model, _, pickle_path = exported("ppo-cartpole")
     env = VecNormalize.load(str(pickle_path), envs_of(model))
     assert (env.training, env.norm_reward, env.norm_obs) == (False, False, True)
     assert env.ret_rms.count == float(model.normalizer["return_count"]) > 100
@@ -137,8 +139,8 @@ def test_the_normalizer_is_frozen(exported_run, tmp_path):
     np.testing.assert_array_equal(env.obs_rms.mean, before)
 
 
-def test_the_replay_buffer_has_the_default_size(exported_run, tmp_path):
-    [zip_path] = export_sb3(exported_run("sac-racer"), tmp_path / "plain")
+def test_the_replay_buffer_has_the_default_size(exported):
+    _, zip_path = exported("sac-racer")
     assert saved_data(zip_path)["buffer_size"] == 1_000_000
 
 
@@ -165,19 +167,11 @@ def test_a_folder_that_does_not_exist_is_refused(exported_run, tmp_path):
 # --- there and back ---
 
 
-@pytest.fixture
-def recipe_zip(exported_run, tmp_path):
-    """The model of the recipe, exported."""
-    [path] = export_sb3(exported_run("recipe"), tmp_path / "plain")
-    return path
-
-
 @pytest.mark.parametrize("name", [*RACERS, *OTHERS])
-def test_export_and_import_give_the_same_model(exported_run, tmp_path, name):
-    model = exported_run(name)
+def test_export_and_import_give_the_same_model(exported, name):
+    model, path, *normalizer = exported(name)
     card = model.card
-    files = export_sb3(model, tmp_path / "plain")
-    back = read_sb3(files[0], card.environment, vecnormalize=files[1] if files[1:] else None)
+    back = read_sb3(path, card.environment, vecnormalize=normalizer[0] if normalizer else None)
     changed = {"seed", "config_digest", "trained_on"}
     same = {key: value for key, value in card.as_plain().items() if key not in changed}
     assert {key: value for key, value in back.card.as_plain().items() if key not in changed} == same
@@ -189,9 +183,8 @@ def test_export_and_import_give_the_same_model(exported_run, tmp_path, name):
         np.testing.assert_array_equal(pack_model(back).numbers, pack_model(model).numbers)
 
 
-def test_an_exported_racer_keeps_what_the_user_does_not_say(exported_run, tmp_path):
-    model = exported_run("ppo-racer")
-    [path] = export_sb3(model, tmp_path / "plain")
+def test_an_exported_racer_keeps_what_the_user_does_not_say(exported):
+    model, path = exported("ppo-racer")
     same = read_sb3(path, RACER_ID, racer={"track": "track-01"}).card
     assert (same.action_repeat, same.track_digest) == (3, model.card.track_digest)
     other = read_sb3(path, REMOTE_RACER_ID, racer={"track": "track-02", "action_repeat": 2}).card
@@ -207,9 +200,10 @@ def test_an_exported_racer_keeps_what_the_user_does_not_say(exported_run, tmp_pa
         (RACER_ID, {"racer": {"lap_fourier": 7}}, "does not fit"),
     ],
 )
-def test_options_that_contradict_an_exported_racer_are_refused(recipe_zip, environment, options, words):
+def test_options_that_contradict_an_exported_racer_are_refused(exported, environment, options, words):
+    _, path = exported("recipe")
     with pytest.raises((ConfigError, ModelError), match=words):
-        read_sb3(recipe_zip, environment, **options)
+        read_sb3(path, environment, **options)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +215,9 @@ def test_options_that_contradict_an_exported_racer_are_refused(recipe_zip, envir
         ({"wheels": 3}, r"unknown key 'wheels'.*Export the model again"),
     ],
 )
-def test_an_exported_racer_of_another_version_is_refused(recipe_zip, tmp_path, about, words):
-    learner = PPO.load(recipe_zip)
+def test_an_exported_racer_of_another_version_is_refused(exported, tmp_path, about, words):
+    _, path = exported("recipe")
+    learner = PPO.load(path)
     learner.policy_kwargs["features_extractor_kwargs"]["about"] |= about
     learner.save(tmp_path / "changed.zip")
     with pytest.raises(ModelError, match=words):

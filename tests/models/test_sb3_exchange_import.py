@@ -218,6 +218,12 @@ def test_options_that_do_not_fit_the_model_are_refused(plain_zip, trained_on, en
 # --- refusals ---
 
 
+def assert_refused(tmp_path: Path, learner: Any, words: str) -> None:
+    learner.save(tmp_path / "plain.zip")
+    with pytest.raises(ModelError, match=words):
+        read_sb3(tmp_path / "plain.zip", learner.get_env().envs[0].spec.id)
+
+
 class OwnPolicy(ActorCriticPolicy):
     """A user's own policy class."""
 
@@ -231,9 +237,7 @@ class OwnPolicy(ActorCriticPolicy):
     ids=["own policy", "unknown algorithm"],
 )
 def test_a_policy_class_that_hotlap_does_not_have_is_refused(tmp_path, learner, module):
-    learner().save(tmp_path / "plain.zip")
-    with pytest.raises(ModelError, match=f"its policy is from {module}; only policies of PPO, A2C and SAC"):
-        read_sb3(tmp_path / "plain.zip", "CartPole-v1")
+    assert_refused(tmp_path, learner(), f"its policy is from {module}; only policies of PPO, A2C and SAC")
 
 
 @pytest.mark.parametrize(
@@ -246,17 +250,13 @@ def test_a_policy_class_that_hotlap_does_not_have_is_refused(tmp_path, learner, 
     ],
 )
 def test_a_policy_that_hotlap_cannot_represent_is_refused(tmp_path, algorithm, settings, words):
-    plain_model(algorithm, "Pendulum-v1", **settings).save(tmp_path / "plain.zip")
-    with pytest.raises(ModelError, match=words):
-        read_sb3(tmp_path / "plain.zip", "Pendulum-v1")
+    assert_refused(tmp_path, plain_model(algorithm, "Pendulum-v1", **settings), words)
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path):
     learner = plain_model("ppo", "CartPole-v1")
     learner.policy.action_net.bias.data[0] = float("nan")
-    learner.save(tmp_path / "plain.zip")
-    with pytest.raises(ModelError, match=r"'action_net.bias' is not finite"):
-        read_sb3(tmp_path / "plain.zip", "CartPole-v1")
+    assert_refused(tmp_path, learner, r"'action_net.bias' is not finite")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,12 @@ def dummy(
     return VecFrameStack(env, stack) if stack > 1 else env
 
 
+def seeded(seed: int, *envs: VecEnv) -> tuple[VecEnv, ...]:
+    for env in envs:
+        assert env.seed(seed) == list(range(seed, seed + env.num_envs))
+    return envs
+
+
 def move_before_the_line(env: RacerVecEnv, others: VecEnv, cars: list[int]) -> None:
     """Put cars of both environments shortly before the start line."""
     state = env.get_state()
@@ -117,9 +123,7 @@ def test_results_are_those_of_monitored_single_environments(num_envs, num_steps,
         == others.observation_space.shape
         == ({"rays": 14, "road": 58}[observation] * stack,)
     )
-    for one in (env, others):
-        assert one.seed(40) == list(range(40, 40 + num_envs))
-    seen = compare(env, others, num_steps, lap_every=20 if repeat > 1 else 45)
+    seen = compare(*seeded(40, env, others), num_steps, lap_every=20 if repeat > 1 else 45)
     # Of a single car no lap is completed and no episode truncated.
     events = ("truncated", "terminated", "laps") if num_envs > 1 else ("terminated",)
     assert min(seen[event] for event in events) > 0
@@ -128,11 +132,7 @@ def test_results_are_those_of_monitored_single_environments(num_envs, num_steps,
 
 def test_cars_drive_several_tracks_in_turn():
     tracks = ["track-03", "track-01", "train-000"]
-    env = RacerVecEnv(5, tracks, CONFIG)
-    others = dummy(5, tracks=tracks)
-    for one in (env, others):
-        one.seed(0)
-    assert compare(env, others, 60, lap_every=30)["laps"] > 0
+    assert compare(*seeded(0, RacerVecEnv(5, tracks, CONFIG), dummy(5, tracks=tracks)), 60, lap_every=30)["laps"] > 0
 
 
 # --- infos ---
@@ -140,9 +140,8 @@ def test_cars_drive_several_tracks_in_turn():
 
 def test_terminating_at_the_time_limit_is_not_a_truncation():
     both = {"episode": {"maxSteps": 20, "stillnessTimeoutTicks": 20}}
-    env, others = RacerVecEnv(2, config=both), dummy(2, both)
+    env, others = seeded(0, RacerVecEnv(2, config=both), dummy(2, both))
     for one in (env, others):
-        one.seed(0)
         one.reset()
     for _ in range(20):
         ours, theirs = (one.step(np.tile(F([0.0, 0.0, 1.0]), (2, 1))) for one in (env, others))
@@ -176,9 +175,7 @@ def test_writing_into_returned_arrays_does_not_change_the_environment():
 
 
 def test_a_seed_applies_to_the_next_reset_only():
-    env, others = racer(3, None), dummy(3)
-    for one in (env, others):
-        one.seed(9)
+    env, others = seeded(9, racer(3, None), dummy(3))
     first = env.reset()
     np.testing.assert_array_equal(first, others.reset())
     second = env.reset()
@@ -206,8 +203,7 @@ def test_options_apply_to_the_next_reset_only_and_per_car():
     line = {"episode": {"maxSteps": 50}}
     env, others = RacerVecEnv(3, config=line), dummy(3, line)
     for options in ({"start": "random"}, None, [{"start": "random"}, {}, {"start": "line"}], {}):
-        for one in (env, others):
-            one.seed(2)
+        for one in seeded(2, env, others):
             one.set_options(options)
         np.testing.assert_array_equal(env.reset(), others.reset())
         np.testing.assert_array_equal(env.reset(), others.reset())
