@@ -65,7 +65,7 @@ def test_an_installed_torch_of_the_pinned_version_is_kept(bootstrap, pip):
 # --- pins and Box2D ---
 
 
-@pytest.mark.parametrize("failing", ["torch==", "constraints.txt"])
+@pytest.mark.parametrize("failing", ["torch==", "constraints.txt", ".[dev]"])
 def test_pins_are_not_dropped_silently(bootstrap, pip, capsys, failing):
     pip.failing = (failing,)
     assert "set HOTLAP_PINS=off" in refusal(bootstrap, capsys)
