@@ -82,27 +82,23 @@ class RunsCode:
 PICKLE = pickle.dumps(RunsCode())
 
 
+def nested(value: Any, depth: int) -> Any:
+    return nested([value], depth - 1) if depth else value
+
+
 def nasty(rng: random.Random) -> Any:
     """A value that a reader may not expect."""
-    kind = rng.randrange(8)
-    if kind == 0:
-        return rng.choice(BIG)
-    if kind == 1:
-        return rng.choice(TEXTS)
-    if kind == 2:
-        return rng.choice([0.0, -0.0, 1e308, 5e-324, -1.5])
-    if kind == 3:
-        return rng.choice([None, True, False, [], {}, [[]], [None], {"": {}}])
-    if kind == 4:
-        return copy.deepcopy(rng.choice(SPACES))
-    if kind == 5:
-        return [rng.choice(BIG[:12]) for _ in range(rng.randrange(40))]
-    if kind == 6:
-        value: Any = rng.choice(TEXTS)
-        for _ in range(rng.choice([1, 60, 70, 150])):
-            value = [value]
-        return value
-    return dict.fromkeys(rng.sample(TEXTS, 3), rng.choice(BIG))
+    kinds = [
+        lambda: rng.choice(BIG),
+        lambda: rng.choice(TEXTS),
+        lambda: rng.choice([0.0, -0.0, 1e308, 5e-324, -1.5]),
+        lambda: rng.choice([None, True, False, [], {}, [[]], [None], {"": {}}]),
+        lambda: copy.deepcopy(rng.choice(SPACES)),
+        lambda: [rng.choice(BIG[:12]) for _ in range(rng.randrange(40))],
+        lambda: nested(rng.choice(TEXTS), rng.choice([1, 60, 70, 150])),
+        lambda: dict.fromkeys(rng.sample(TEXTS, 3), rng.choice(BIG)),
+    ]
+    return kinds[rng.randrange(len(kinds))]()
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:

@@ -19,13 +19,11 @@ from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 from training.sb3.vec_envs.racer_cars import CONFIG, F, actions_at, drive, racer
 
 
-def dummy(
-    num_envs: int, config=CONFIG, tracks=("track-01",), repeat: int = 1, stack: int = 1, observation: str = "rays"
-) -> VecEnv:
+def dummy(num_envs: int, config=CONFIG, tracks=("track-01",), action_repeat=1, stack=1, observation="rays") -> VecEnv:
     """The oracle: monitored single environments."""
 
     def make(car: int) -> gym.Env:
-        return Monitor(HoldAction(RacerEnv(tracks[car % len(tracks)], config, observation=observation), repeat))
+        return Monitor(HoldAction(RacerEnv(tracks[car % len(tracks)], config, observation=observation), action_repeat))
 
     env = DummyVecEnv([lambda car=car: make(car) for car in range(num_envs)])
     return VecFrameStack(env, stack) if stack > 1 else env
@@ -98,32 +96,27 @@ def compare(env: RacerVecEnv, others: VecEnv, num_steps: int, lap_every: int = 4
 
 
 @pytest.mark.parametrize(
-    ("num_envs", "num_steps", "options"),
+    ("num_envs", "num_steps", "num_threads", "options"),
     [
-        (1, 150, {}),
-        (2, 300, {"num_threads": 1}),
-        (7, 300, {"num_threads": 1}),
-        (5, 130, {"num_threads": 2}),
-        (5, 180, {"action_repeat": 2}),
-        (5, 120, {"action_repeat": 3}),
-        (5, 52, {"action_repeat": 7}),
-        (5, 300, {"stack": 2}),
-        (5, 300, {"stack": 4}),
-        (5, 150, {"stack": 3, "action_repeat": 2}),
-        (5, 300, {"observation": "road"}),
-        (5, 150, {"stack": 2, "action_repeat": 2, "observation": "road"}),
+        (1, 150, None, {}),
+        (2, 300, 1, {}),
+        (7, 300, 1, {}),
+        (5, 130, 2, {}),
+        (5, 180, None, {"action_repeat": 2}),
+        (5, 120, None, {"action_repeat": 3}),
+        (5, 52, None, {"action_repeat": 7}),
+        (5, 300, None, {"stack": 2}),
+        (5, 300, None, {"stack": 4}),
+        (5, 150, None, {"stack": 3, "action_repeat": 2}),
+        (5, 300, None, {"observation": "road"}),
+        (5, 150, None, {"stack": 2, "action_repeat": 2, "observation": "road"}),
     ],
 )
-def test_results_are_those_of_monitored_single_environments(num_envs, num_steps, options):
-    repeat, stack = options.get("action_repeat", 1), options.get("stack", 1)
-    observation = options.get("observation", "rays")
-    env, others = racer(num_envs, None, **options), dummy(num_envs, repeat=repeat, stack=stack, observation=observation)
-    assert (
-        env.observation_space.shape
-        == others.observation_space.shape
-        == ({"rays": 14, "road": 58}[observation] * stack,)
-    )
-    seen = compare(*seeded(40, env, others), num_steps, lap_every=20 if repeat > 1 else 45)
+def test_results_are_those_of_monitored_single_environments(num_envs, num_steps, num_threads, options):
+    env, others = racer(num_envs, None, num_threads=num_threads, **options), dummy(num_envs, **options)
+    size = {"rays": 14, "road": 58}[options.get("observation", "rays")] * options.get("stack", 1)
+    assert env.observation_space.shape == others.observation_space.shape == (size,)
+    seen = compare(*seeded(40, env, others), num_steps, lap_every=20 if "action_repeat" in options else 45)
     # Of a single car no lap is completed and no episode truncated.
     events = ("truncated", "terminated", "laps") if num_envs > 1 else ("terminated",)
     assert min(seen[event] for event in events) > 0
