@@ -46,8 +46,8 @@ COMPILED = (
 LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
     "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
-    "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py", "test_sb3_exchange.py",
-    "test_determinism.py", "test_raceline.py",
+    "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
+    "test_sb3_exchange_export.py", "test_determinism.py", "test_raceline.py",
 )  # fmt: skip
 
 # These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
@@ -56,7 +56,7 @@ SHARED_FIXTURES = ("followed", "play_server", "bridge_server", "racer", "soft_ra
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
-pytest_plugins = ("optional_tests", "trained_models")
+pytest_plugins = ("bootstrap_project", "optional_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()

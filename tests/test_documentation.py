@@ -1,6 +1,5 @@
 """The commands and Python examples of the documentation run, and its tables match the code."""
 
-import importlib.util
 import json
 import os
 import re
@@ -77,10 +76,9 @@ def test_the_documented_extension_of_a_run_is_longer_than_the_recipe():
 @pytest.fixture
 def bootstrap():
     """The module `tools/bootstrap.py`, if this is its environment and nothing would be installed."""
-    spec = importlib.util.spec_from_file_location("bootstrap_of_documentation", ROOT / "tools" / "bootstrap.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if Path(sys.prefix) != module.VENV or not module.is_current(module.read_stamp()):
+    import bootstrap as module
+
+    if Path(sys.prefix) != module.venv.VENV or not module.is_current(module.read_stamp()):
         pytest.skip("the verbs would install packages first: run `make setup`, then the tests by `make test`")
     return module
 

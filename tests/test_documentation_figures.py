@@ -8,7 +8,8 @@ import pytest
 
 import driver_laps
 import figures
-from sim.test_vehicle import CAR, ON_ROAD, ON_RUNOFF, best_lateral_g, peak_braking_g
+from sim.free_drives import ON_ROAD, ON_RUNOFF, best_lateral_g, peak_braking_g
+from sim.kernels import CAR
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -1,20 +1,16 @@
 """The tool that generates the generalist's further tracks."""
 
-import runpy
-from pathlib import Path
-
 import pytest
 
+import generate_training_tracks
 from hotlap.tracks.generation.circuit_generator import generate_circuit
 from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS, generate
 from hotlap.tracks.registry import load_track, named_tracks
 
-TOOL = runpy.run_path(str(Path(__file__).resolve().parent.parent / "tools" / "generate_training_tracks.py"))
-
 
 def test_it_saves_tracks_that_a_recipes_patterns_find(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HOTLAP_HOME", str(tmp_path))
-    assert TOOL["main"](["--short", "2", "--circuits", "1"]) == 0
+    assert generate_training_tracks.main(["--short", "2", "--circuits", "1"]) == 0
     assert f"2 short tracks and 1 circuits are in {tmp_path}" in capsys.readouterr().out
     assert named_tracks("gen-*") == ["gen-20000", "gen-20001"]
     assert named_tracks("circ-*") == ["circ-40000"]
@@ -23,13 +19,13 @@ def test_it_saves_tracks_that_a_recipes_patterns_find(tmp_path, monkeypatch, cap
 
 
 def test_its_seeds_are_not_those_of_the_splits():
-    seeds = {*range(TOOL["FIRST_SHORT"], TOOL["FIRST_SHORT"] + 600)}
+    seeds = {*range(generate_training_tracks.FIRST_SHORT, generate_training_tracks.FIRST_SHORT + 600)}
     assert not seeds & {*TRAIN_SEEDS, *TEST_SEEDS}
 
 
 def test_a_negative_number_is_refused(capsys):
     with pytest.raises(SystemExit) as ended:
-        TOOL["main"](["--short", "-3"])
+        generate_training_tracks.main(["--short", "-3"])
     assert ended.value.code == 2
     assert "must be 0 or more, got -3" in capsys.readouterr().err
 
@@ -37,6 +33,6 @@ def test_a_negative_number_is_refused(capsys):
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "file"))
-    assert TOOL["main"](["--short", "1", "--circuits", "0"]) == 2
+    assert generate_training_tracks.main(["--short", "1", "--circuits", "0"]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("generate_training_tracks: ")

@@ -1,13 +1,13 @@
 """docs/recipes.md and the configuration in docs/environment.md are those of the code that checks the settings."""
 
 import dataclasses
-import importlib.util
 import re
 from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
 
+import make_settings_docs as tool
 from hotlap.config import as_plain, camel_case, setting, snake_case
 from hotlap.envs.settings import RacerSettings
 from hotlap.runs.run_config import RunConfig
@@ -17,20 +17,12 @@ RECIPES, ENVIRONMENT = ROOT / "docs" / "recipes.md", ROOT / "docs" / "environmen
 KEY = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def tool():
-    spec = importlib.util.spec_from_file_location("make_settings_docs", ROOT / "tools" / "make_settings_docs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def keys_in(text: str, title: str) -> list[str]:
     """The keys of the table under a title."""
     return KEY.findall(text.split(f"# {title}\n")[1].split("\n#")[0])
 
 
-def test_the_page_of_recipes_is_up_to_date_and_describes_every_shipped_recipe(tool):
+def test_the_page_of_recipes_is_up_to_date_and_describes_every_shipped_recipe():
     assert tool.RECIPES == RECIPES
     assert tool.make_recipes_page() == RECIPES.read_text(encoding="utf-8"), "Run python tools/make_settings_docs.py."
     for name in tool.recipe_names():
@@ -38,7 +30,7 @@ def test_the_page_of_recipes_is_up_to_date_and_describes_every_shipped_recipe(to
         assert f"[`{name}`]" in RECIPES.read_text(encoding="utf-8")
 
 
-def test_the_configuration_of_the_environment_is_up_to_date(tool):
+def test_the_configuration_of_the_environment_is_up_to_date():
     assert tool.ENVIRONMENT == ENVIRONMENT
     text = ENVIRONMENT.read_text(encoding="utf-8")
     assert text.count("<!-- settings:") == text.count("<!-- end of settings -->") == len(tool.BLOCK.findall(text)) == 1
@@ -71,7 +63,7 @@ def test_a_row_has_key_default_range_unit_and_meaning():
     assert "| `max_ticks` | `3000` | whole number from 1 to 2147483647 ticks | " in RECIPES.read_text(encoding="utf-8")
 
 
-def test_a_setting_without_a_meaning_is_refused(tool):
+def test_a_setting_without_a_meaning_is_refused():
     pit = dataclasses.make_dataclass("Pit", [("speed_mps", float, setting(20.0, ""))])
     with pytest.raises(ValueError, match="speed_mps has no meaning"):
         tool.describe_table(pit, snake_case)

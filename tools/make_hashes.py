@@ -25,6 +25,8 @@ from pathlib import Path
 from pip._internal.models.index import PyPI
 
 import bootstrap
+import bootstrap_packages as packages
+import bootstrap_venv as venv
 
 LEFT_OUT = ("torch", "triton", "nvidia-", "cuda-", "hotlap", "setuptools")  # the others have files of their own
 BUILD_TOOLS = ("setuptools", "swig", "wheel")
@@ -44,7 +46,7 @@ def report(*arguments: str) -> "list[dict[str, object]]":
         path = Path(folder) / "report.json"
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
         command += ["--report", str(path), *arguments]
-        if subprocess.run(command, cwd=str(bootstrap.ROOT)).returncode != 0:
+        if subprocess.run(command, cwd=str(venv.ROOT)).returncode != 0:
             raise SystemExit(f"pip could not resolve {arguments[-1]}; its reason is above.")
         found: list[dict[str, object]] = json.loads(path.read_text(encoding="utf-8"))["install"]
     return found
@@ -80,7 +82,7 @@ def published(pin: str) -> "dict[str, str]":
 
 def pin_of(name: str) -> str:
     """The pin of a package in constraints.txt."""
-    text = bootstrap.CONSTRAINTS.read_text(encoding="utf-8")
+    text = packages.CONSTRAINTS.read_text(encoding="utf-8")
     [pin] = re.findall(rf"^{re.escape(name)}==[^\s;#]+", text, flags=re.MULTILINE)
     return str(pin)
 
@@ -99,7 +101,7 @@ def torch_builds(known: "dict[str, object]", own: "list[dict[str, object]]") -> 
     for item in own:
         name, version = describe(item)
         if name == "torch" and version.endswith("+cpu"):
-            hashes[bootstrap.hash_file().stem]["cpu"] = hash_of(item)
+            hashes[packages.hash_file().stem]["cpu"] = hash_of(item)
     return {"pin": pin, "hashes": {key: dict(sorted(hashes[key].items())) for key in sorted(hashes)}}
 
 
@@ -113,17 +115,17 @@ def write(path: Path, text: str) -> None:
     """Write a file and say so."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    print(f"wrote {path.relative_to(bootstrap.ROOT)}")
+    print(f"wrote {path.relative_to(venv.ROOT)}")
 
 
 def main() -> None:
     """Write all files."""
-    own = report("-c", str(bootstrap.CONSTRAINTS), ".[dev]")
-    write(bootstrap.hash_file(), format_hashes(own))
-    known = json.loads(bootstrap.TORCH_HASHES.read_text(encoding="utf-8")) if bootstrap.TORCH_HASHES.exists() else {}
-    write(bootstrap.TORCH_HASHES, json.dumps(torch_builds(known, own), indent=1) + "\n")
-    write(bootstrap.TOOL_HASHES, "\n".join([HEADER, *(hashed_line(name, ".whl") for name in BUILD_TOOLS), ""]))
-    write(bootstrap.BUILD_HASHES, f"{HEADER}\n{hashed_line('box2d-py', '.tar.gz')}\n")
+    own = report("-c", str(packages.CONSTRAINTS), ".[dev]")
+    write(packages.hash_file(), format_hashes(own))
+    known = json.loads(packages.TORCH_HASHES.read_text(encoding="utf-8")) if packages.TORCH_HASHES.exists() else {}
+    write(packages.TORCH_HASHES, json.dumps(torch_builds(known, own), indent=1) + "\n")
+    write(packages.TOOL_HASHES, "\n".join([HEADER, *(hashed_line(name, ".whl") for name in BUILD_TOOLS), ""]))
+    write(packages.BUILD_HASHES, f"{HEADER}\n{hashed_line('box2d-py', '.tar.gz')}\n")
 
 
 if __name__ == "__main__":

@@ -14,76 +14,41 @@ from typing import Any
 CANARY = "canary_module"  # the module beside the models, which nothing may import
 Members = dict[str, bytes]
 
-
 BIG = [0, 1, -1, 2**15, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63, 2**64, 2**200, 10**400]
 TEXTS = [
-    *("", "a", CANARY, f"{CANARY}:CartPole-v1", f"{CANARY}:Canary-v0", f"{CANARY}:{CANARY}:A-v0", ":", ":CartPole-v1"),
-    *("../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "C:\\x", "ws://127.0.0.1:9", "http://127.0.0.1:9/"),
-    *(
-        "hotlap/Racer-v0",
-        "hotlap/RemoteRacer-v0",
-        "CartPole-v1",
-        "CartPole",
-        "CartPole-v0",
-        "Pendulum-v1",
-        "Acrobot-v1",
-    ),
-    *("FrozenLake-v1", "GymV26Environment-v0", "Ant-v5", "phys2d/CartPole-v1", "track-01", "track-02", "nan", "inf"),
-    *("\x00", "\x1b[2J", "a\nb", "é", "\u202e", "x" * 5000, "__import__('os')", "${HOME}", "%s%n", "{0.__class__}"),
-    *(
-        "Dict",
-        "Box",
-        "Discrete",
-        "MultiBinary",
-        "MultiDiscrete",
-        "float64",
-        "object",
-        "O8",
-        "M8[ns]",
-        "V9",
-        "CnnPolicy",
-    ),
-    *(
-        "uint8",
-        "sac",
-        "a2c",
-        "ppo",
-        "relu",
-        "MultiInputPolicy",
-        "auto",
-        "float16",
-        "bool",
-        "int64",
-        "F64",
-        "BOOL",
-        "U8",
-    ),
-]
+    "", "a", CANARY, f"{CANARY}:CartPole-v1", f"{CANARY}:Canary-v0", f"{CANARY}:{CANARY}:A-v0", ":", ":CartPole-v1",
+    "../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "C:\\x", "ws://127.0.0.1:9", "http://127.0.0.1:9/",
+    "hotlap/Racer-v0", "hotlap/RemoteRacer-v0", "CartPole-v1", "CartPole", "CartPole-v0", "Pendulum-v1", "Acrobot-v1",
+    "FrozenLake-v1", "GymV26Environment-v0", "Ant-v5", "phys2d/CartPole-v1", "track-01", "track-02", "nan", "inf",
+    "\x00", "\x1b[2J", "a\nb", "é", "\u202e", "x" * 5000, "__import__('os')", "${HOME}", "%s%n", "{0.__class__}",
+    "Dict", "Box", "Discrete", "MultiBinary", "MultiDiscrete", "float64", "object", "O8", "M8[ns]", "V9", "CnnPolicy",
+    "uint8", "sac", "a2c", "ppo", "relu", "MultiInputPolicy", "auto", "float16", "bool", "int64", "F64", "BOOL", "U8",
+]  # fmt: skip
+
+
+def box(shape: list[int], dtype: str, high: float) -> Any:
+    return {"kind": "Box", "shape": shape, "dtype": dtype, "low": 0 if dtype == "uint8" else 0.0, "high": high}
+
+
+def keyed(count: int, space: Any) -> Any:
+    return {"kind": "Dict", "spaces": [[str(key), copy.deepcopy(space)] for key in range(count)]}
+
+
 SPACES: list[Any] = [
-    {"kind": "Box", "shape": [2**21, 2], "dtype": "float64", "low": -1.0, "high": 1.0},
-    {"kind": "Box", "shape": [2**23], "dtype": "uint8", "low": 0, "high": 255},
-    {"kind": "Box", "shape": [2**22], "dtype": "float64", "low": 0.0, "high": 1.0},
-    {"kind": "Box", "shape": [64, 64, 3], "dtype": "uint8", "low": 0, "high": 255},
-    {"kind": "Box", "shape": [0], "dtype": "float32", "low": 0.0, "high": 1.0},
-    {"kind": "Box", "shape": [2**20, 2], "dtype": "float32", "low": [0.0, 1.0], "high": 2.0},
+    {**box([2**21, 2], "float64", 1.0), "low": -1.0},
+    box([2**23], "uint8", 255),
+    box([2**22], "float64", 1.0),
+    box([64, 64, 3], "uint8", 255),
+    box([0], "float32", 1.0),
+    {**box([2**20, 2], "float32", 2.0), "low": [0.0, 1.0]},
     {"kind": "Discrete", "n": 2**62, "start": 0},
     {"kind": "MultiDiscrete", "nvec": [2**62, 2**62, 5], "start": [0, 0, 0]},
     {"kind": "MultiDiscrete", "nvec": [2] * 5000, "start": [0] * 5000},
     {"kind": "MultiBinary", "n": [2**40, 2**40]},
     {"kind": "MultiBinary", "n": 2**24},
-    {"kind": "Dict", "spaces": [[str(i), {"kind": "Discrete", "n": 2, "start": 0}] for i in range(300)]},
-    {
-        "kind": "Dict",
-        "spaces": [
-            [str(i), {"kind": "Box", "shape": [2**22], "dtype": "float64", "low": 0.0, "high": 1.0}] for i in range(50)
-        ],
-    },
-    {
-        "kind": "Dict",
-        "spaces": [
-            [str(i), {"kind": "Box", "shape": [40, 40, 3], "dtype": "uint8", "low": 0, "high": 255}] for i in range(300)
-        ],
-    },
+    keyed(300, {"kind": "Discrete", "n": 2, "start": 0}),
+    keyed(50, box([2**22], "float64", 1.0)),
+    keyed(300, box([40, 40, 3], "uint8", 255)),
 ]
 ARGUMENTS: list[Any] = [
     {"bridge_url": "ws://127.0.0.1:9"},
@@ -117,27 +82,23 @@ class RunsCode:
 PICKLE = pickle.dumps(RunsCode())
 
 
+def nested(value: Any, depth: int) -> Any:
+    return nested([value], depth - 1) if depth else value
+
+
 def nasty(rng: random.Random) -> Any:
     """A value that a reader may not expect."""
-    kind = rng.randrange(8)
-    if kind == 0:
-        return rng.choice(BIG)
-    if kind == 1:
-        return rng.choice(TEXTS)
-    if kind == 2:
-        return rng.choice([0.0, -0.0, 1e308, 5e-324, -1.5])
-    if kind == 3:
-        return rng.choice([None, True, False, [], {}, [[]], [None], {"": {}}])
-    if kind == 4:
-        return copy.deepcopy(rng.choice(SPACES))
-    if kind == 5:
-        return [rng.choice(BIG[:12]) for _ in range(rng.randrange(40))]
-    if kind == 6:
-        value: Any = rng.choice(TEXTS)
-        for _ in range(rng.choice([1, 60, 70, 150])):
-            value = [value]
-        return value
-    return dict.fromkeys(rng.sample(TEXTS, 3), rng.choice(BIG))
+    kinds = [
+        lambda: rng.choice(BIG),
+        lambda: rng.choice(TEXTS),
+        lambda: rng.choice([0.0, -0.0, 1e308, 5e-324, -1.5]),
+        lambda: rng.choice([None, True, False, [], {}, [[]], [None], {"": {}}]),
+        lambda: copy.deepcopy(rng.choice(SPACES)),
+        lambda: [rng.choice(BIG[:12]) for _ in range(rng.randrange(40))],
+        lambda: nested(rng.choice(TEXTS), rng.choice([1, 60, 70, 150])),
+        lambda: dict.fromkeys(rng.sample(TEXTS, 3), rng.choice(BIG)),
+    ]
+    return kinds[rng.randrange(len(kinds))]()
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attacks.model_mutations import BOMBS, make_bomb, mutate_bytes, mutation, resealed, unzip, zip_members
-from attacks.test_page_server import ask_app
+from attacks.request_senders import ask_app
 from hotlap.bridge.access import AccessRules, RateLimit
 from hotlap.models.shipped_models import shipped_path
 from hotlap.web import server as server_module

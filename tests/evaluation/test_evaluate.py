@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hotlap.drivers.casual import CasualDriver
-from hotlap.errors import ActionError, ConfigError, UnknownTrackError
+from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.evaluation import evaluate as evaluate_module
 from hotlap.evaluation.evaluate import (
     Evaluation,
@@ -17,12 +17,9 @@ from hotlap.evaluation.evaluate import (
     StuckDetector,
     compute_figures,
     drive,
-    drive_compiled,
     evaluate,
     make_evaluation_fleet,
 )
-from hotlap.runs.find_driver import find_driver
-from hotlap.sim.policy_forward import decide_cars, make_memory, pack_policy
 
 FIGURES = [
     "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
@@ -63,6 +60,15 @@ class Stopper(CasualDriver):
         return actions
 
 
+def drive_from_the_line(driver, num_cars, num_laps, seed=0):
+    """The fleet after the drive, and what was counted."""
+    fleet = make_evaluation_fleet("track-01", num_cars)
+    fleet.seed(np.arange(seed, seed + num_cars, dtype=np.uint64))
+    fleet.reset(start="line")
+    driver.begin(fleet, seed)
+    return fleet, drive(driver, fleet, num_laps=num_laps)
+
+
 @pytest.fixture(scope="module")
 def casual() -> Evaluation:
     return evaluate(CasualDriver(), "track-01", episodes=4, seed=5)
@@ -93,11 +99,7 @@ def test_without_a_lap_there_are_no_times(start):
 
 
 def test_a_statue_is_stopped_by_the_stillness_rule():
-    fleet = make_evaluation_fleet("track-01", 2)
-    fleet.reset(start="line")
-    statue = Statue()
-    statue.begin(fleet, 0)
-    counter = drive(statue, fleet, num_laps=2)
+    fleet, counter = drive_from_the_line(Statue(), 2, num_laps=2)
     assert fleet.states["tick"].tolist() == [180, 180]
     # 180 ticks of the stillness penalty and not a metre of progress.
     np.testing.assert_allclose(counter.returns, -0.180, rtol=1e-4)
@@ -105,11 +107,7 @@ def test_a_statue_is_stopped_by_the_stillness_rule():
 
 def test_a_car_that_drives_in_circles_is_stopped(monkeypatch):
     monkeypatch.setattr(evaluate_module, "STUCK_AFTER_S", 5)
-    fleet = make_evaluation_fleet("track-01", 1)
-    fleet.reset(start="line")
-    circler = Circler()
-    circler.begin(fleet, 0)
-    drive(circler, fleet, num_laps=1)
+    fleet, _ = drive_from_the_line(Circler(), 1, num_laps=1)
     assert 5 * 60 < fleet.states["tick"][0] <= 10 * 60
 
 
@@ -146,13 +144,7 @@ def test_the_figures_of_the_casual_driver(casual):
 
 
 def test_the_figures_are_those_of_the_single_laps(casual):
-    seed, episodes = 5, 4
-    fleet = make_evaluation_fleet("track-01", episodes)
-    fleet.seed(np.arange(seed, seed + episodes, dtype=np.uint64))
-    fleet.reset(start="line")
-    driver = CasualDriver()
-    driver.begin(fleet, seed)
-    counter = drive(driver, fleet, num_laps=2)
+    _, counter = drive_from_the_line(CasualDriver(), 4, num_laps=2, seed=5)
     flying = [lap.time_s for lap in counter.laps if lap.number == 2]
     standing = [lap.time_s for lap in counter.laps if lap.number == 1]
     assert len(flying) == len(standing) == 4
@@ -249,106 +241,3 @@ def test_an_unknown_start_or_track_is_refused():
         evaluate(Statue(), "track-01", episodes=1, start="pit")
     with pytest.raises(UnknownTrackError, match="'nope'"):
         evaluate(Statue(), "nope", episodes=1)
-
-
-# --- drivers in compiled code ---
-
-
-class Reflex:
-    """A policy of one layer that steers to the open side and goes slowly near walls; it laps from most starts."""
-
-    name = "reflex"
-    action_repeat = 4
-
-    def __init__(self, bias=(0.0, 0.4, -0.2), gain=1.0, centring=5.0):
-        weight = np.zeros((3, 14), np.float32)
-        weight[0, :4], weight[0, 5:9] = [centring, centring, 2.0, 2.0], [-2.0, -2.0, -centring, -centring]
-        weight[1, [4, 9]], weight[2, [4, 9]] = [1.0, -4.0], [-2.0, 2.0]
-        bounds = np.array([-1, 0, 0], np.float32), np.ones(3, np.float32)
-        layer = np.float32(gain) * weight, np.array(bias, np.float32)
-        self.packed = pack_policy([layer], activation="tanh", bounds=bounds)
-
-    def begin(self, fleet, seed):
-        self._memory, self._tick = make_memory(self.packed, fleet.num_cars), 0
-
-    def act(self, obs):
-        if self._tick % self.action_repeat == 0:
-            decide_cars(self.packed, obs, self._memory)
-        self._tick += 1
-        return self._memory.actions
-
-
-class Interpreted:
-    """The same driver, without what compiled code needs: it is driven in the Python loop."""
-
-    def __init__(self, driver):
-        self.name, self.begin, self.act = driver.name, driver.begin, driver.act
-
-
-STILL = {"bias": (0.0, 0.0, 0.0), "gain": 0.0}
-CIRCLING = {"bias": (1.0, 0.15, 0.0), "gain": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("start", "options"),
-    [
-        ("line", {}),
-        ("random", {}),
-        ("random", {"bias": (0.0, 0.9, -0.2), "centring": 0.0}),
-        ("line", STILL),
-        ("random", CIRCLING),
-    ],
-    ids=["line", "random", "reckless", "still", "circling"],
-)
-def test_compiled_and_interpreted_drives_have_the_same_figures_to_the_bit(monkeypatch, start, options):
-    monkeypatch.setattr(evaluate_module, "STUCK_AFTER_S", 20)
-    figures = [
-        evaluate(driver, "track-01", episodes=5, start=start, seed=3)
-        for driver in (Reflex(**options), Interpreted(Reflex(**options)))
-    ]
-    assert figures[0] == figures[1]
-    if not options:
-        assert figures[0].completion_rate >= 0.8
-        assert figures[0].clean_lap_rate > 0.0
-
-
-def compiled_drive(num_cars: int, num_threads: int = 1, first_seed: int = 0) -> LapCounter:
-    fleet = make_evaluation_fleet("track-01", num_cars)
-    fleet.seed(np.arange(first_seed, first_seed + num_cars, dtype=np.uint64))
-    fleet.reset(start="random")
-    return drive_compiled(Reflex(), fleet, num_laps=1, num_threads=num_threads)
-
-
-def test_a_car_drives_the_same_lap_alone_or_among_others_on_any_number_of_threads_in_calls_of_any_length(monkeypatch):
-    together = compiled_drive(7)
-    assert len(together.laps) >= 5
-    for num_threads in (2, 3, 16):
-        threaded = compiled_drive(7, num_threads)
-        assert threaded.laps == together.laps
-        assert threaded.returns.tolist() == together.returns.tolist()
-    for car in range(7):
-        alone = compiled_drive(1, first_seed=car)
-        assert [lap.time_s for lap in alone.laps] == [lap.time_s for lap in together.laps if lap.car == car]
-        assert alone.returns[0] == together.returns[car]
-    monkeypatch.setattr(evaluate_module, "MAX_TICKS_PER_CAR", 7)
-    assert compiled_drive(7).laps == together.laps
-
-
-def test_the_progress_of_a_compiled_drive_rises_to_the_end():
-    fractions: list[float] = []
-    evaluate(Reflex(), "track-01", episodes=3, start="random", progress=fractions.append)
-    assert len(fractions) > 2
-    assert fractions[-1] == 1.0
-    assert (np.diff(fractions) > -0.02).all()
-
-
-def test_a_policy_whose_action_is_not_finite_is_refused():
-    with pytest.raises(ActionError, match=r"reflex: the action of car 0 must be finite, got \[nan"):
-        evaluate(Reflex(bias=(np.nan, 0.3, 0.0)), "track-01", episodes=2)
-
-
-def test_a_policy_of_the_road_is_not_driven_by_a_fleet_that_sees_only_rays():
-    fleet = make_evaluation_fleet("track-01", 2, "rays")
-    fleet.reset(start="line")
-    with pytest.raises(ValueError, match="champion sees 58 observations, and the fleet has 14"):
-        drive_compiled(find_driver("champion"), fleet, 1)

@@ -6,8 +6,8 @@ from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import State
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.vehicle import car_record
-from sim import harness
-from sim.harness import CAR, F
+from sim import free_drives, worlds
+from sim.kernels import CAR, F, locate_on
 
 __all__ = ["CAR", "driven_s", "places_of", "rates_of", "sprint_s", "warm_up"]
 
@@ -15,21 +15,21 @@ __all__ = ["CAR", "driven_s", "places_of", "rates_of", "sprint_s", "warm_up"]
 def rates_of(bodies: np.ndarray, commands: np.ndarray) -> np.ndarray:
     """The seven rates (num, 7) of bodies (num, 7) under commands (num, 3), on the road."""
     rates = np.zeros(bodies.shape, F)
-    harness.rates_of(bodies.astype(F), commands.astype(F), F(1.0), F(CAR.rolling_mps2), car_record(), rates)
+    free_drives.rates_of(bodies.astype(F), commands.astype(F), F(1.0), F(CAR.rolling_mps2), car_record(), rates)
     return rates.astype(np.float64)
 
 
 def places_of(nodes, node: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Metres left of the centreline and along it, of every point, searched from its node."""
     ribbons = pack_ribbons([nodes], [np.ones(nodes.num_nodes)])
-    _, _, left_m, arc_m = harness.locate_on(ribbons, 0, node, x, y)
+    _, _, left_m, arc_m = locate_on(ribbons, 0, node, x, y)
     return left_m.astype(np.float64), arc_m.astype(np.float64)
 
 
 def sprint_s(body: np.ndarray, distance_m: float) -> float:
     """How long the simulator takes for a straight of this length at full throttle, from a body (7,) at its start."""
-    trace = harness.free_drive(harness.hold(60.0, throttle=1.0), start=np.concatenate([np.zeros(3), body]))
-    return float(np.interp(distance_m, trace[:, harness.X], np.arange(len(trace)) / 60.0))
+    trace = free_drives.free_drive(free_drives.hold(60.0, throttle=1.0), start=np.concatenate([np.zeros(3), body]))
+    return float(np.interp(distance_m, trace[:, free_drives.X], np.arange(len(trace)) / 60.0))
 
 
 def driven_s(plan, nodes, from_m: float, start_mps: float) -> float:
@@ -45,5 +45,5 @@ def warm_up() -> None:
     """Compile the wrappers before tests are timed."""
     from hotlap.optimal.launch import launch
 
-    harness.warm_up()
+    worlds.warm_up()
     launch(CAR)

@@ -10,6 +10,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     here = Path(__file__).resolve().parent
     if session.config.option.collectonly or not any(item.path.is_relative_to(here) for item in session.items):
         return
-    from sim.harness import warm_up
+    from sim.worlds import warm_up
 
     warm_up()

@@ -7,7 +7,8 @@ import pytest
 
 from hotlap.sim import batch_cpu
 from hotlap.sim.rewards import START_RANDOM
-from sim.harness import F, World, nodes_of
+from sim.kernels import F
+from sim.worlds import World, nodes_of
 
 
 def racing_world(num_cars: int = 12, **rules) -> World:

@@ -16,7 +16,7 @@ from hotlap.sim.batch_cuda import CudaCars, CudaEngine, find_problem
 from hotlap.sim.cuda_compilation import check_exact
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.tracks.golden_traces import physics_version
-from sim.harness import World, nodes_of
+from sim.worlds import World, nodes_of
 
 TESTS = Path(__file__).resolve().parent.parent
 

@@ -17,7 +17,7 @@ import hotlap.sim
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.sim import batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, road_view, tyres, vehicle, world
-from sim.harness import F
+from sim.kernels import F
 
 SIM = Path(hotlap.sim.__file__).parent
 CONFIG = {"episode": {"start": "random", "maxSteps": 700, "stillnessTimeoutTicks": 90}}

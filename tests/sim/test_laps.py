@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.tracks.geometry.node_builder import build_nodes
-from sim.harness import BUILT_IN, CAR, F, World, crossing_fractions, drive_laps, nodes_of, steady_driver
+from sim.kernels import CAR, F, crossing_fractions
+from sim.worlds import BUILT_IN, World, drive_laps, nodes_of, steady_driver
 from tracks.shapes import circle
 
 NUM_GATES = 30

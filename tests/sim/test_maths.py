@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hotlap.sim import maths
 from hotlap.sim.maths import PI
-from sim.harness import F, arc_tangent_of, exp_minus_one_of, sin_cos_of, tanh_of, wrap_mix_clamp
+from sim.kernels import F, arc_tangent_of, exp_minus_one_of, sin_cos_of, tanh_of, wrap_mix_clamp
 
 SIN_COS_BOUND = 2e-7
 ARC_TANGENT_BOUND_RAD = 4e-7

@@ -7,7 +7,7 @@ import pytest
 
 from hotlap.errors import ModelError
 from hotlap.sim.policy_forward import decide_cars, make_memory, pack_policy
-from sim.harness import F, exp_minus_one_of, sin_cos_of, tanh_of
+from sim.kernels import F, exp_minus_one_of, sin_cos_of, tanh_of
 
 LOW, HIGH = np.array([-1, 0, 0], F), np.array([1, 1, 1], F)
 NUM_OBS, PROGRESS = 14, 12

@@ -6,7 +6,8 @@ import pytest
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
 from hotlap.sim.ribbon import FAR_SPAN, RibbonNodes, Ribbons
 from hotlap.tracks.geometry.node_builder import build_nodes
-from sim.harness import BUILT_IN, CAR, F, World, drivable_area, nodes_of, oval, place_points, rays_on
+from sim.kernels import CAR, F, place_points, rays_on
+from sim.worlds import BUILT_IN, World, drivable_area, nodes_of, oval
 
 RANGE_M = float(RAY_RANGE_M)
 CLOSE_M = 0.25

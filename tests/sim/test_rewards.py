@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sim.harness import CAR, F, World, make_rules, nodes_of, terms_of
+from sim.kernels import CAR, F, terms_of
+from sim.worlds import World, make_rules, nodes_of
 
 TERMS = ("progress", "speed", "wall", "offTrack", "backward", "stillness")
 PENALTIES = {"wall": -0.25, "off_track": -0.125, "backward": -0.0625, "stillness": -0.03125}

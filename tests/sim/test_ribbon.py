@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hotlap.sim.ribbon import FAR_SPAN, MAX_WALK, NEAR_SPAN, pack_ribbons
 from hotlap.tracks.geometry.node_builder import wall_lines
-from sim.harness import BUILT_IN, F, World, heading_at, locate_on, nodes_of, place_on
+from sim.kernels import F, locate_on, place_on
+from sim.worlds import BUILT_IN, World, heading_at, nodes_of
 
 WORLDS = {name: World([nodes_of(name)]) for name in (*BUILT_IN, "oval", "eight")}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.harness import F, uniforms
+from sim.kernels import F, uniforms
 
 WORD = 2**64
 seeds = st.integers(0, WORD - 1)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hotlap.sim.speed_profile import speed_profile
-from sim.harness import CAR, GRAVITY_MPS2, nodes_of
+from sim.kernels import CAR, GRAVITY_MPS2
+from sim.worlds import nodes_of
 
 
 @pytest.mark.parametrize("grip_fraction", [0.6, 1.0])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hotlap.sim.tyres import available_grip
 from hotlap.sim.vehicle import car_record
-from sim.harness import CAR, F, tyre_forces
+from sim.kernels import CAR, F, tyre_forces
 
 demands = st.floats(-1e5, 1e5, width=32)
 slips = st.floats(-50.0, 50.0, width=32)

@@ -6,29 +6,31 @@ import numpy as np
 import pytest
 
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, SUBSTEPS, TICKS_PER_SECOND, car_record
-from sim.harness import (
+from sim.free_drives import (
     BRAKE,
-    CAR,
     FORWARD,
-    GRAVITY_MPS2,
     LEFT,
+    ON_ROAD,
+    ON_RUNOFF,
     SHIFT,
     STEER,
     YAW,
     YAW_RATE,
-    F,
-    World,
     X,
     Y,
+    best_lateral_g,
     body_rates_at,
-    drive_laps,
+    corner,
     free_drive,
     hold,
-    nodes_of,
+    lateral_g,
+    peak_braking_g,
+    slip_deg,
+    speed_of,
 )
+from sim.kernels import CAR, GRAVITY_MPS2
+from sim.worlds import World, drive_laps, nodes_of
 
-ON_ROAD = {"grip": 1.0, "resistance_mps2": CAR.rolling_mps2}
-ON_RUNOFF = {"grip": CAR.runoff_grip, "resistance_mps2": CAR.rolling_mps2 + CAR.runoff_drag_mps2}
 WEIGHT_N = CAR.mass_kg * GRAVITY_MPS2
 LEFT_TURN = -1.0
 
@@ -52,36 +54,10 @@ def drag_mps2(speed_mps: float) -> float:
     return 0.5 * AIR_DENSITY_KGPM3 * CAR.drag_area_m2 * speed_mps**2 / CAR.mass_kg
 
 
-def speed_of(rows: np.ndarray) -> np.ndarray:
-    return np.hypot(rows[..., FORWARD], rows[..., LEFT]).astype(np.float64)
-
-
-def slip_deg(rows: np.ndarray) -> np.ndarray:
-    """Angle between where the car points and where it goes; positive when it goes to the left of its nose."""
-    return np.degrees(np.arctan2(rows[..., LEFT], rows[..., FORWARD])).astype(np.float64)
-
-
 def path_radius(trace: np.ndarray) -> np.ndarray:
     """Radius of the path at every tick of a trace."""
     course = np.unwrap(trace[:, YAW].astype(np.float64) + np.radians(slip_deg(trace)))
     return speed_of(trace)[:-1] / np.maximum(np.abs(np.diff(course)) * TICKS_PER_SECOND, 1e-9)
-
-
-def corner(steer: float, speed_mps: float, seconds: float = 6.0, **surface: float) -> np.ndarray:
-    """The car (a row of a trace) after holding wheel and speed for a while."""
-    row = np.zeros(10, F)
-    row[FORWARD] = speed_mps
-    memory = 0.0
-    for _ in range(round(seconds * TICKS_PER_SECOND)):
-        error = speed_mps - float(speed_of(row))
-        memory += 0.01 * error
-        pedal = float(np.clip(2.0 * error + memory, -1.0, 1.0))
-        row = free_drive(np.array([[steer, max(pedal, 0.0), max(-pedal, 0.0)]]), start=row, **surface)[1]
-    return row
-
-
-def lateral_g(row: np.ndarray) -> float:
-    return float(speed_of(row) * abs(row[YAW_RATE])) / GRAVITY_MPS2
 
 
 # --- straight ahead ---
@@ -146,11 +122,6 @@ def test_the_stopping_distance_is_what_a_finer_integration_gives(speed_mps, surf
     trace = free_drive(hold(14.0, brake=1.0), forward_mps=speed_mps, **surface)
     assert trace[-1, FORWARD] == pytest.approx(0.0, abs=1e-3)
     assert trace[-1, X] == pytest.approx(brake_in_small_steps(speed_mps, **surface), rel=0.003)
-
-
-def peak_braking_g(speed_mps: float, **surface: float) -> float:
-    trace = free_drive(hold(5.0, brake=1.0), forward_mps=speed_mps, **surface)
-    return float(-np.diff(trace[:, FORWARD].astype(np.float64)).min()) * TICKS_PER_SECOND / GRAVITY_MPS2
 
 
 def test_the_car_brakes_with_well_over_one_g_and_about_half_of_that_beside_the_road():
@@ -233,16 +204,6 @@ def test_in_a_gentle_corner_the_radius_is_the_geometric_one_plus_a_little_unders
     assert radius_m == pytest.approx(expected_m, rel=0.02)
     if speed_mps <= 8.0:
         assert radius_m == pytest.approx(CAR.wheelbase_m / tan(angle_rad), rel=0.06)
-
-
-def best_lateral_g(speed_mps: float, **surface: float) -> float:
-    """The most a car holds steadily: its speed kept and its slip small."""
-    best = 0.0
-    for steer in np.arange(0.2, 0.72, 0.04):
-        row = corner(float(steer), speed_mps, seconds=4.0, **surface)
-        if abs(slip_deg(row)) < 10.0 and float(speed_of(row)) > 0.95 * speed_mps:
-            best = max(best, lateral_g(row))
-    return best
 
 
 def test_the_car_corners_with_well_over_one_g_on_the_road_and_about_half_of_that_beside_it():

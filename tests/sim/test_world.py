@@ -17,7 +17,8 @@ from hotlap.sim.world import (
     START_HEADING_RAD,
     STATE_DTYPE,
 )
-from sim.harness import BUILT_IN, CAR, F, World, drivable_area, heading_at, nodes_of
+from sim.kernels import CAR, F
+from sim.worlds import BUILT_IN, World, drivable_area, heading_at, nodes_of
 
 COAST = [0.0, 0.0, 0.0]
 GENERATED = (0, 2, 5, 7, 13, 17)

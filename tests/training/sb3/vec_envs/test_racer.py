@@ -1,7 +1,5 @@
 """Our cars as a VecEnv: the same results as DummyVecEnv with monitored single environments."""
 
-import copy
-import pickle
 import warnings
 from collections import Counter
 
@@ -16,42 +14,25 @@ from hotlap.envs.fleet import MAX_REPEAT
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.envs.observations import MAX_STACK
 from hotlap.envs.racer import RacerEnv
-from hotlap.errors import ActionError, ConfigError, StateError, UnknownTrackError
+from hotlap.errors import ActionError, ConfigError, UnknownTrackError
 from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
-
-F = np.float32
-# All reward terms are used; cars that brake end by standing still, the others after two seconds.
-CONFIG = {
-    "weights": {"speedBonus": 0.01, "wallPenalty": -0.02, "backwardPenalty": -0.003},
-    "episode": {"maxSteps": 120, "stillnessTimeoutTicks": 15, "start": "random"},
-}
+from training.sb3.vec_envs.racer_cars import CONFIG, F, actions_at, drive, racer
 
 
-def dummy(
-    num_envs: int, config=CONFIG, tracks=("track-01",), repeat: int = 1, stack: int = 1, observation: str = "rays"
-) -> VecEnv:
+def dummy(num_envs: int, config=CONFIG, tracks=("track-01",), action_repeat=1, stack=1, observation="rays") -> VecEnv:
     """The oracle: monitored single environments."""
 
     def make(car: int) -> gym.Env:
-        return Monitor(HoldAction(RacerEnv(tracks[car % len(tracks)], config, observation=observation), repeat))
+        return Monitor(HoldAction(RacerEnv(tracks[car % len(tracks)], config, observation=observation), action_repeat))
 
     env = DummyVecEnv([lambda car=car: make(car) for car in range(num_envs)])
     return VecFrameStack(env, stack) if stack > 1 else env
 
 
-def racer(num_envs: int = 3, seed: int | None = 0, **options) -> RacerVecEnv:
-    env = RacerVecEnv(num_envs, config=CONFIG, **options)
-    if seed is not None:
-        env.seed(seed)
-        env.reset()
-    return env
-
-
-def actions_at(step: int, num_envs: int) -> np.ndarray:
-    """Some cars race, some stop, some go for the wall."""
-    actions = np.random.default_rng(step).uniform([-1, 0, 0], [1, 1, 0.2], (num_envs, 3)).astype(F)
-    actions[::4], actions[1::4] = [0.0, 0.0, 1.0], [0.5, 0.7, 0.0]
-    return actions
+def seeded(seed: int, *envs: VecEnv) -> tuple[VecEnv, ...]:
+    for env in envs:
+        assert env.seed(seed) == list(range(seed, seed + env.num_envs))
+    return envs
 
 
 def move_before_the_line(env: RacerVecEnv, others: VecEnv, cars: list[int]) -> None:
@@ -115,34 +96,27 @@ def compare(env: RacerVecEnv, others: VecEnv, num_steps: int, lap_every: int = 4
 
 
 @pytest.mark.parametrize(
-    ("num_envs", "num_steps", "options"),
+    ("num_envs", "num_steps", "num_threads", "options"),
     [
-        (1, 150, {}),
-        (2, 300, {"num_threads": 1}),
-        (7, 300, {"num_threads": 1}),
-        (5, 130, {"num_threads": 2}),
-        (5, 180, {"action_repeat": 2}),
-        (5, 120, {"action_repeat": 3}),
-        (5, 52, {"action_repeat": 7}),
-        (5, 300, {"stack": 2}),
-        (5, 300, {"stack": 4}),
-        (5, 150, {"stack": 3, "action_repeat": 2}),
-        (5, 300, {"observation": "road"}),
-        (5, 150, {"stack": 2, "action_repeat": 2, "observation": "road"}),
+        (1, 150, None, {}),
+        (2, 300, 1, {}),
+        (7, 300, 1, {}),
+        (5, 130, 2, {}),
+        (5, 180, None, {"action_repeat": 2}),
+        (5, 120, None, {"action_repeat": 3}),
+        (5, 52, None, {"action_repeat": 7}),
+        (5, 300, None, {"stack": 2}),
+        (5, 300, None, {"stack": 4}),
+        (5, 150, None, {"stack": 3, "action_repeat": 2}),
+        (5, 300, None, {"observation": "road"}),
+        (5, 150, None, {"stack": 2, "action_repeat": 2, "observation": "road"}),
     ],
 )
-def test_results_are_those_of_monitored_single_environments(num_envs, num_steps, options):
-    repeat, stack = options.get("action_repeat", 1), options.get("stack", 1)
-    observation = options.get("observation", "rays")
-    env, others = racer(num_envs, None, **options), dummy(num_envs, repeat=repeat, stack=stack, observation=observation)
-    assert (
-        env.observation_space.shape
-        == others.observation_space.shape
-        == ({"rays": 14, "road": 58}[observation] * stack,)
-    )
-    for one in (env, others):
-        assert one.seed(40) == list(range(40, 40 + num_envs))
-    seen = compare(env, others, num_steps, lap_every=20 if repeat > 1 else 45)
+def test_results_are_those_of_monitored_single_environments(num_envs, num_steps, num_threads, options):
+    env, others = racer(num_envs, None, num_threads=num_threads, **options), dummy(num_envs, **options)
+    size = {"rays": 14, "road": 58}[options.get("observation", "rays")] * options.get("stack", 1)
+    assert env.observation_space.shape == others.observation_space.shape == (size,)
+    seen = compare(*seeded(40, env, others), num_steps, lap_every=20 if "action_repeat" in options else 45)
     # Of a single car no lap is completed and no episode truncated.
     events = ("truncated", "terminated", "laps") if num_envs > 1 else ("terminated",)
     assert min(seen[event] for event in events) > 0
@@ -151,11 +125,7 @@ def test_results_are_those_of_monitored_single_environments(num_envs, num_steps,
 
 def test_cars_drive_several_tracks_in_turn():
     tracks = ["track-03", "track-01", "train-000"]
-    env = RacerVecEnv(5, tracks, CONFIG)
-    others = dummy(5, tracks=tracks)
-    for one in (env, others):
-        one.seed(0)
-    assert compare(env, others, 60, lap_every=30)["laps"] > 0
+    assert compare(*seeded(0, RacerVecEnv(5, tracks, CONFIG), dummy(5, tracks=tracks)), 60, lap_every=30)["laps"] > 0
 
 
 # --- infos ---
@@ -163,9 +133,8 @@ def test_cars_drive_several_tracks_in_turn():
 
 def test_terminating_at_the_time_limit_is_not_a_truncation():
     both = {"episode": {"maxSteps": 20, "stillnessTimeoutTicks": 20}}
-    env, others = RacerVecEnv(2, config=both), dummy(2, both)
+    env, others = seeded(0, RacerVecEnv(2, config=both), dummy(2, both))
     for one in (env, others):
-        one.seed(0)
         one.reset()
     for _ in range(20):
         ours, theirs = (one.step(np.tile(F([0.0, 0.0, 1.0]), (2, 1))) for one in (env, others))
@@ -199,9 +168,7 @@ def test_writing_into_returned_arrays_does_not_change_the_environment():
 
 
 def test_a_seed_applies_to_the_next_reset_only():
-    env, others = racer(3, None), dummy(3)
-    for one in (env, others):
-        one.seed(9)
+    env, others = seeded(9, racer(3, None), dummy(3))
     first = env.reset()
     np.testing.assert_array_equal(first, others.reset())
     second = env.reset()
@@ -229,8 +196,7 @@ def test_options_apply_to_the_next_reset_only_and_per_car():
     line = {"episode": {"maxSteps": 50}}
     env, others = RacerVecEnv(3, config=line), dummy(3, line)
     for options in ({"start": "random"}, None, [{"start": "random"}, {}, {"start": "line"}], {}):
-        for one in (env, others):
-            one.seed(2)
+        for one in seeded(2, env, others):
             one.set_options(options)
         np.testing.assert_array_equal(env.reset(), others.reset())
         np.testing.assert_array_equal(env.reset(), others.reset())
@@ -260,9 +226,8 @@ def test_invalid_options_are_refused_at_once(options, words):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_bad_action_is_an_error_and_nothing_moves(bad):
     env, twin = racer(4, stack=2), racer(4, stack=2)
-    for step in range(20):
-        for one in (env, twin):
-            one.step(actions_at(step, 4))
+    for one in (env, twin):
+        drive(one, 0, 20)
     actions = actions_at(20, 4)
     actions[2, 1] = bad
     with pytest.raises(ActionError, match=r"car 2 must be finite.*nothing moved"):
@@ -281,111 +246,6 @@ def test_actions_of_another_shape_or_kind_are_refused(actions):
     env = racer(4)
     with pytest.raises(ActionError, match="shape"):
         env.step(actions)
-
-
-# --- saving ---
-
-
-def same_state(one: RacerVecEnv, other: RacerVecEnv) -> bool:
-    a, b = one.get_state(), other.get_state()
-    return set(a) == set(b) and all(np.array_equal(a[name], b[name]) for name in a)
-
-
-@pytest.mark.parametrize(("stack", "repeat"), [(1, 1), (3, 2)])
-def test_a_restored_environment_continues_bit_identically(stack, repeat):
-    env = racer(5, stack=stack, action_repeat=repeat)
-    for step in range(50):
-        env.step(actions_at(step, 5))
-    state = env.get_state()
-    other = racer(5, 99, stack=stack, action_repeat=repeat)
-    other.set_state(state)
-    for column in state.values():  # set_state must have copied it
-        column[...] = 0
-    ends = 0
-    for step in range(50, 200):
-        ours, theirs = env.step(actions_at(step, 5)), other.step(actions_at(step, 5))
-        for a, b in zip(ours[:3], theirs[:3], strict=True):
-            np.testing.assert_array_equal(a, b)
-        for car in np.flatnonzero(ours[2]):
-            ends += 1
-            assert ours[3][car]["episode"]["r"] == theirs[3][car]["episode"]["r"]
-            assert ours[3][car]["episode"]["l"] == theirs[3][car]["episode"]["l"]
-    assert ends > 5
-    np.testing.assert_array_equal(env.reset(), other.reset())
-    assert same_state(env, other)
-
-
-def test_a_state_is_a_flat_dict_of_arrays():
-    for name, column in racer(2).get_state().items():
-        assert isinstance(name, str)
-        assert isinstance(column, np.ndarray)
-        assert column.dtype.kind in "fiub"
-
-
-@pytest.mark.parametrize("seeded", [False, True])
-def test_pending_seeds_and_starts_are_saved(seeded):
-    env, other = racer(3, None), racer(3)
-    if seeded:
-        env.seed(17)
-        env.set_options([{"start": "line"}, {"start": "random"}, {}])
-    other.set_state(env.get_state())
-    assert same_state(env, other)
-    if not seeded:
-        with pytest.raises(gym.error.ResetNeeded):
-            other.step(actions_at(0, 3))
-        assert not np.array_equal(env.reset(), other.reset())
-        return
-    np.testing.assert_array_equal(env.reset(), other.reset())
-    np.testing.assert_array_equal(env.reset(), other.reset())
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("returns", np.zeros(3, F), "column 'returns' must be float64 of shape .3,., got float32"),
-        ("returns", np.full(3, np.nan), "returns must be finite"),
-        ("lengths", np.zeros(4, np.int64), "column 'lengths'"),
-        ("lengths", np.full(3, -1), "lengths not negative"),
-        ("is_reset", np.array(1), "column 'is_reset' must be bool"),
-        ("seeds", np.zeros(3, np.int64), "column 'seeds'"),
-        ("starts", np.full(3, 3, np.int8), "'starts' must be from -1 to 1"),
-        ("starts", np.full(3, -2, np.int8), "'starts' must be from -1 to 1"),
-        ("stack", np.zeros((3, 28), F), "the stack must be"),
-        ("world.node", np.full(3, -1, np.int32), "column 'node' must not be negative"),
-        ("boost", np.zeros(3), "columns are not those of this version"),
-    ],
-)
-def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(name, value, words):
-    env, twin = racer(3), racer(3)
-    other = racer(3, 5)
-    for step in range(30):
-        other.step(actions_at(step, 3))
-    with pytest.raises(StateError, match=words):
-        env.set_state({**other.get_state(), name: value})
-    assert same_state(env, twin)
-
-
-def test_a_state_of_other_cars_or_no_state_is_refused():
-    env = racer(3)
-    for state in (None, {}, racer(4).get_state(), racer(3, stack=2).get_state(), env.fleet.get_state()):
-        with pytest.raises(StateError):
-            env.set_state(state)
-
-
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_is_independent(clone):
-    env = racer(3, stack=2)
-    for step in range(40):
-        env.step(actions_at(step, 3))
-    twin = clone(env)
-    before = env.get_state()
-    for step in range(40, 140):
-        twin.step(actions_at(step, 3))
-    assert all(np.array_equal(column, env.get_state()[name]) for name, column in before.items())
-    for step in range(40, 140):
-        env.step(actions_at(step, 3))
-    np.testing.assert_array_equal(env.reset(), twin.reset())
-    assert same_state(env, twin)
 
 
 # --- attributes, rendering, arguments ---

@@ -27,17 +27,8 @@ def racer(num_envs: int, **options) -> RacerVecEnv:
 
 
 def ppo(env: VecEnv, **options) -> PPO:
-    return PPO(
-        "MlpPolicy",
-        env,
-        n_steps=16,
-        batch_size=16,
-        n_epochs=2,
-        seed=3,
-        policy_kwargs=dict(SMALL),
-        device="cpu",
-        **options,
-    )
+    sizes = {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "policy_kwargs": dict(SMALL)}
+    return PPO("MlpPolicy", env, seed=3, device="cpu", **sizes, **options)
 
 
 def weights(model) -> dict[str, list]:

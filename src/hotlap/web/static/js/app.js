@@ -12,8 +12,9 @@ import { decodeReplay, encodeReplay, fromText, toText } from './replay.js';
 import { Server } from './server.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
-import { recall, remember } from './storage.js';
+import { recall } from './storage.js';
 import { drawMap } from './minimap.js';
+import { bindButtons, pressKey, showTools } from './toolbar.js';
 import { TrackPicker } from './track_picker.js';
 import { loadTrack } from './tracks.js';
 import { WatchView } from './watch.js';
@@ -74,18 +75,7 @@ class App {
       },
       { passive: false },
     );
-    const sound = find('#sound-button');
-    sound.setAttribute('aria-pressed', String(this.sound.isOn));
-    sound.addEventListener('click', () => sound.setAttribute('aria-pressed', String(this.sound.toggle())));
-    const theme = recall('theme', null);
-    if (theme) document.documentElement.dataset.theme = theme;
-    find('#theme-button').addEventListener('click', () => {
-      const isDark = document.documentElement.dataset.theme
-        ? document.documentElement.dataset.theme === 'dark'
-        : matchMedia('(prefers-color-scheme: dark)').matches;
-      document.documentElement.dataset.theme = isDark ? 'light' : 'dark';
-      remember('theme', document.documentElement.dataset.theme);
-    });
+    bindButtons(this);
     this.server.addEventListener('change', () => this.connection());
     document.addEventListener('visibilitychange', () => {
       if (document.hidden) this.sound.silence();
@@ -93,42 +83,8 @@ class App {
     this.tools();
   }
 
-  /** The buttons at the picture's edge. */
   tools() {
-    const { stage } = this;
-    const toggle = (name, text, key) =>
-      make(
-        'button',
-        {
-          class: 'tool',
-          'aria-pressed': String(stage[name]),
-          'data-toggle': name,
-          onclick: () => {
-            stage[name] = !stage[name];
-            this.tools();
-          },
-        },
-        text,
-        make('kbd', { text: key }),
-      );
-    const follow = stage.camera.mode === 'follow';
-    find('#view-tools').replaceChildren(
-      make(
-        'button',
-        { class: 'tool', 'data-action': 'camera', onclick: () => this.toggleCamera() },
-        follow ? 'Whole track' : 'Follow',
-        make('kbd', { text: 'C' }),
-      ),
-      make(
-        'div',
-        { class: 'zoom' },
-        make('button', { class: 'tool', text: '−', 'aria-label': 'Zoom out', onclick: () => stage.camera.zoom(-1) }),
-        make('button', { class: 'tool', text: '+', 'aria-label': 'Zoom in', onclick: () => stage.camera.zoom(1) }),
-      ),
-      toggle('showRays', 'Rays', 'V'),
-      toggle('showLine', 'Optimal line', 'L'),
-      toggle('bySpeed', 'Speed colours', 'K'),
-    );
+    showTools(this);
   }
 
   /** What the panels of a view cover of the picture, so that the whole track fits beside them. */
@@ -157,21 +113,7 @@ class App {
       event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog')
     )
       return;
-    const { stage } = this;
-    if (event.code === 'KeyC') this.toggleCamera();
-    else if (event.key === '+' || event.key === '=') stage.camera.zoom(1);
-    else if (event.key === '-') stage.camera.zoom(-1);
-    else if (event.code === 'KeyV') {
-      stage.showRays = !stage.showRays;
-      this.tools();
-    } else if (event.code === 'KeyL') {
-      stage.showLine = !stage.showLine;
-      this.tools();
-    } else if (event.code === 'KeyK') {
-      stage.bySpeed = !stage.bySpeed;
-      this.tools();
-    } else if (event.code === 'KeyM') find('#sound-button').click();
-    else this.views[this.view]?.key?.(event);
+    if (!pressKey(this, event)) this.views[this.view]?.key?.(event);
   }
 
   /** The view and its parameters in the address: `?track=ID&driver=ID#view?key=value`. */

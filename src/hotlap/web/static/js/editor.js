@@ -3,21 +3,13 @@
 import { COLOURS, KINDS } from './colours.js';
 import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, smooth } from './drawn_line.js';
 import { makeEntry } from './drivers.js';
-import { find, lapText, make } from './format.js';
+import { showPanel } from './editor_panel.js';
+import { lapText, make } from './format.js';
 import { forgetTrack, parseTrack } from './tracks.js';
 
 const SPAN_M = 420;
 const GRAB_PX = 16;
 const CHECK_DELAY_MS = 120;
-
-const WITHOUT_SERVER =
-  'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.';
-const HOW_TO_DRAW = 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.';
-
-/** Buttons side by side. */
-function row(...buttons) {
-  return make('div', { class: 'row' }, ...buttons.map((one) => make('button', { class: 'button', ...one })));
-}
 
 export class DrawView {
   constructor(app) {
@@ -72,6 +64,10 @@ export class DrawView {
     stage.camera.isPlaced = false;
     stage.camera.setMode('follow');
     if (this.before) stage.setTrack(this.before);
+  }
+
+  get isReady() {
+    return this.hasRoad && !this.fault;
   }
 
   at(event) {
@@ -147,6 +143,11 @@ export class DrawView {
   changed() {
     this.saved = null;
     this.panel();
+    this.checkSoon();
+  }
+
+  /** Check the drawing when its points rest for a moment. */
+  checkSoon() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.check(), CHECK_DELAY_MS);
   }
@@ -188,109 +189,7 @@ export class DrawView {
   }
 
   panel() {
-    this.optimum = make('p', { id: 'optimum' });
-    const parts = this.app.server.connected
-      ? [
-          this.status(),
-          this.widthField(),
-          this.shapeButtons(),
-          this.nameField(),
-          this.trackButtons(),
-          this.fileButtons(),
-          this.optimum,
-        ]
-      : [make('p', { text: WITHOUT_SERVER })];
-    find('#side').replaceChildren(
-      make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), ...parts),
-    );
-  }
-
-  get isReady() {
-    return this.hasRoad && !this.fault;
-  }
-
-  /** What is wrong with the drawing, how long its road is, or what to do. */
-  status() {
-    if (this.fault) return make('p', { class: 'note', id: 'draw-fault', role: 'alert', text: this.fault.text });
-    if (!this.isReady) return make('p', { text: this.points.length ? 'Checking…' : HOW_TO_DRAW });
-    const hasGeneralist = this.app.drivers.some((one) => one.kind === 'generalist');
-    const driver = hasGeneralist ? 'The generalist drives it.' : 'Save it, and the casual driver drives it.';
-    const text = `${Math.round(this.road.length_m)} m of road. ${driver}`;
-    return make('p', { class: 'note good', id: 'draw-ok', text });
-  }
-
-  widthField() {
-    const label = make('span', { text: `Width ${this.width} m` });
-    const width = make('input', {
-      type: 'range',
-      min: 7,
-      max: 20,
-      step: 0.5,
-      value: this.width,
-      'aria-label': 'Width of the road',
-      oninput: (event) => {
-        this.width = Number(event.target.value);
-        label.textContent = `Width ${this.width} m`;
-        clearTimeout(this.timer);
-        this.timer = setTimeout(() => this.check(), CHECK_DELAY_MS);
-      },
-    });
-    return make('label', { class: 'field' }, label, width);
-  }
-
-  nameField() {
-    const name = make('input', {
-      type: 'text',
-      id: 'draw-name',
-      value: this.name,
-      maxlength: 64,
-      pattern: '[a-z0-9][a-z0-9_\\-]*',
-      onchange: (event) => {
-        this.name = event.target.value;
-      },
-    });
-    return make('label', { class: 'field' }, 'Name', name);
-  }
-
-  /** Example, Reverse, Clear. */
-  shapeButtons() {
-    const disabled = !this.points.length;
-    const reverse = () => {
-      this.points.reverse();
-      this.changed();
-    };
-    const clear = () => {
-      Object.assign(this, { points: [], fault: null, hasRoad: false });
-      this.panel();
-      this.paint();
-    };
-    return row(
-      { text: 'Example', onclick: () => this.example() },
-      { text: 'Reverse', disabled, onclick: reverse },
-      { text: 'Clear', disabled, onclick: clear },
-    );
-  }
-
-  /** Race, watch or train on the drawing, once it is a road. */
-  trackButtons() {
-    const disabled = !this.isReady;
-    const race = { class: 'button main', 'data-action': 'race-drawing', text: 'Race it' };
-    return row(
-      { ...race, disabled, onclick: () => this.save('race') },
-      { text: 'Watch', disabled, onclick: () => this.save('watch') },
-      { text: 'Train', disabled, onclick: () => this.save('learn') },
-    );
-  }
-
-  /** Its optimal lap, its file, a link to it. */
-  fileButtons() {
-    const disabled = !this.isReady;
-    const cannotSolve = disabled || !this.app.server.has('optimal');
-    return row(
-      { text: 'Optimum', disabled: cannotSolve, onclick: () => this.solve() },
-      { text: 'TUM file', disabled, onclick: () => this.download() },
-      { text: 'Link', disabled: !this.points.length, onclick: () => this.share() },
-    );
+    showPanel(this);
   }
 
   /** Save the drawing as a track; then go to a view with it, if one is named. */

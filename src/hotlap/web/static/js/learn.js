@@ -1,9 +1,9 @@
 // Learn: a run live or recorded, its curves, its checkpoints on a slider, and 256 cars of the policy it has just now.
 
-import { COLOURS, KINDS } from './colours.js';
-import { drawChart } from './charts.js';
+import { KINDS } from './colours.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
-import { find, make, setText, fractionText, stepsText } from './format.js';
+import { find, make, stepsText } from './format.js';
+import { drawCharts } from './learn_charts.js';
 import { fetchBytes } from './server.js';
 import { Swarm } from './swarm.js';
 
@@ -312,58 +312,6 @@ export class LearnView {
   }
 
   charts() {
-    const { run } = this;
-    if (!run || !this.lapChart?.isConnected) return;
-    const curve = (key, colour, name) => ({ ...(run.curves?.[key] || { step: [], value: [] }), colour, name });
-    const limit = Math.max(run.steps, 1);
-    const at = run.checkpoints[Number(this.slider.value)]?.step ?? null;
-    const levels = [
-      run.casual_lap_time_sec ? { value: run.casual_lap_time_sec, colour: COLOURS.faint, name: 'casual' } : null,
-      run.optimal_lap_time_sec ? { value: run.optimal_lap_time_sec, colour: COLOURS.optimum, name: 'optimum' } : null,
-    ].filter(Boolean);
-    // A run that never logged a lap beside those of its evaluations, like the recorded one, shows these.
-    const isOld = !run.curves?.mean_lap_time_sec && Boolean(run.curves?.eval_lap_time_sec);
-    const laps = isOld
-      ? [curve('eval_lap_time_sec', COLOURS.accent, 'median')]
-      : [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')];
-    const done = curve(isOld ? 'eval_completion_rate' : 'completion_rate', COLOURS.accent, 'completed');
-    const gap = curve('gap_to_optimal', COLOURS.accent, 'gap');
-    const percent = (value) => (100 * value).toFixed(0);
-    drawChart(this.lapChart, {
-      title: 'Lap time (s)',
-      levels,
-      limit,
-      at,
-      format: (value) => value.toFixed(0),
-      curves: laps,
-    });
-    drawChart(this.doneChart, {
-      title: 'Episodes that completed a lap (%)',
-      range: [0, 1],
-      limit,
-      at,
-      format: percent,
-      curves: [done],
-    });
-    this.gapChart.hidden = !gap.step.length;
-    if (gap.step.length)
-      drawChart(this.gapChart, { title: 'Gap to the optimal lap (%)', limit, at, format: percent, curves: [gap] });
-    setText(this.newest, lapsText(done.value.at(-1), laps, gap.value.at(-1)));
-    drawChart(this.returnChart, {
-      title: 'Return',
-      limit,
-      at,
-      format: (value) => value.toFixed(1),
-      curves: [curve('return', COLOURS.accent, 'return')],
-    });
+    if (this.run && this.lapChart?.isConnected) drawCharts(this);
   }
-}
-
-/** The newest figures in one line, as the terminal prints them. */
-function lapsText(done, laps, gap) {
-  if (done === undefined) return 'No episode has ended yet.';
-  const parts = [`completed ${fractionText(done)}`];
-  for (const lap of laps) if (lap.value.length) parts.push(`${lap.name} lap ${lap.value.at(-1).toFixed(2)} s`);
-  if (gap !== undefined) parts.push(`gap ${(100 * gap).toFixed(1)} %`);
-  return `Newest: ${parts.join(', ')}`;
 }

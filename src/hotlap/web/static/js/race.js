@@ -1,23 +1,21 @@
 // Race: countdown, a person against a ghost, live delta, sectors, medal and result.
 
-import { KINDS, MEDALS } from './colours.js';
-import { defaultDriver, loadDriver, makeEntry } from './drivers.js';
+import { KINDS } from './colours.js';
+import { defaultDriver } from './drivers.js';
 import { drawBrakingLine } from './drawing.js';
 import { find, lapText, make } from './format.js';
 import { HumanPilot } from './input.js';
-import { PolicyPilot } from './engine.js';
-import { bestLap, decodeReplay, encodeReplay, fromText, MAX_TICKS, recordRun, ReplayPilot, toText } from './replay.js';
+import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
+import { FRIEND, listGhosts, makeGhost, OWN_BEST } from './race_ghosts.js';
+import { showOptions } from './race_options.js';
 import { showResult } from './race_result.js';
-import { bestOn, keepBest, recall, remember } from './storage.js';
+import { keepBest, recall } from './storage.js';
 
 const LIGHTS = 3;
 const FIRST_LIGHT_S = 0.7;
 const AGAIN_LIGHT_S = 0.35;
 const STILL_MPS = 0.5;
 const STILL_TICKS = 150;
-const NO_GHOST = 'none';
-const OWN_BEST = 'best';
-const FRIEND = 'friend';
 
 export class RaceView {
   constructor(app) {
@@ -56,46 +54,9 @@ export class RaceView {
     this.app.controls.isActive = phase === 'racing' || phase === 'countdown';
   }
 
-  ghosts() {
-    const { drivers, track, engine } = this.app;
-    const list = [];
-    if (this.friend) list.push({ id: FRIEND, name: `${this.friend.name}, ${lapText(this.friend.replay.lapTime)}` });
-    for (const driver of drivers) list.push({ id: driver.id, name: driver.name, driver });
-    const own = bestOn(track.road, engine.physics);
-    if (own?.replay) list.push({ id: OWN_BEST, name: `Your best, ${lapText(own.time)}` });
-    list.push({ id: NO_GHOST, name: 'Nobody' });
-    return list;
-  }
-
-  /** The ghost's car and its whole drive, known beforehand so that the delta is exact at every metre. */
-  async makeGhost(id) {
-    const { track, engine, drivers } = this.app;
-    if (id === NO_GHOST) return null;
-    let [entry, makePilot] = [null, null];
-    if (id === FRIEND || id === OWN_BEST) {
-      const replay =
-        id === FRIEND ? this.friend.replay : await decodeReplay(fromText(bestOn(track.road, engine.physics).replay));
-      makePilot = () => new ReplayPilot(replay);
-      entry = {
-        id,
-        name: id === FRIEND ? this.friend.name : 'Your best',
-        kind: 'replay',
-        colour: KINDS.replay,
-        makePilot,
-      };
-    } else {
-      const driver = drivers.find((one) => one.id === id);
-      const file = await loadDriver(driver);
-      entry = await makeEntry(driver, track);
-      makePilot = (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay));
-    }
-    const run = recordRun(engine, track, makePilot, this.numLaps, MAX_TICKS / 4);
-    return { ...entry, isGhost: true, run };
-  }
-
   async prepare() {
     const { app } = this;
-    const ghosts = this.ghosts();
+    const ghosts = listGhosts(this);
     const chosen =
       ghosts.find((one) => one.id === this.wanted) ||
       ghosts.find((one) => one.id === defaultDriver(app.drivers)?.id) ||
@@ -103,13 +64,13 @@ export class RaceView {
     this.wanted = chosen.id;
     const track = app.track;
     try {
-      this.ghost = await this.makeGhost(chosen.id);
+      this.ghost = await makeGhost(this, chosen.id);
     } catch (error) {
       app.say(error.message);
       this.ghost = null;
     }
     if (app.view !== 'race' || track !== app.track) return;
-    this.options(ghosts);
+    showOptions(this, ghosts);
     this.line();
     this.setPhase('idle');
     app.announce(`Race on ${track.name}`);
@@ -138,66 +99,6 @@ export class RaceView {
       ),
     );
     find('[data-action="start"]').focus({ preventScroll: true });
-  }
-
-  options(ghosts) {
-    const select = make(
-      'select',
-      {
-        id: 'ghost',
-        onchange: (event) => {
-          this.wanted = event.target.value;
-          this.prepare();
-        },
-      },
-      ...ghosts.map((one) => make('option', { value: one.id, text: one.name })),
-    );
-    select.value = this.wanted;
-    const laps = make(
-      'select',
-      {
-        id: 'laps',
-        onchange: (event) => {
-          this.numLaps = Number(event.target.value);
-          remember('laps', this.numLaps);
-          this.prepare();
-        },
-      },
-      ...[1, 2, 3, 5].map((count) =>
-        make('option', { value: count, text: count === 1 ? '1, standing start' : `${count}, the first from standing` }),
-      ),
-    );
-    laps.value = this.numLaps;
-    const line = make('input', {
-      type: 'checkbox',
-      onchange: (event) => {
-        this.useLine = event.target.checked;
-        remember('braking-line', this.useLine);
-      },
-    });
-    line.checked = this.useLine;
-    const { medals_sec: medals, optimal_lap_time_sec: optimum } = this.app.track;
-    const own = bestOn(this.app.track.road, this.app.engine.physics);
-    find('#side').replaceChildren(
-      make(
-        'div',
-        { class: 'panel stack' },
-        make('label', { class: 'field' }, 'Ghost', select),
-        make('label', { class: 'field' }, 'Laps', laps),
-        make('label', { class: 'check' }, line, 'Braking line'),
-        make(
-          'table',
-          {},
-          make(
-            'tbody',
-            {},
-            ...Object.entries(medals || {}).map(([name, seconds]) => row(dot(MEDALS[name], name), lapText(seconds))),
-            optimum ? row(dot('var(--optimum)', 'optimum'), lapText(optimum)) : null,
-            row(dot(KINDS.human, 'your best'), own ? lapText(own.time) : '–'),
-          ),
-        ),
-      ),
-    );
   }
 
   /** Cars on the line, engines running, nobody moves. */
@@ -356,7 +257,7 @@ export class RaceView {
       replay: text,
       driver: name,
     });
-    this.options(this.ghosts());
+    showOptions(this, listGhosts(this));
     const verdict = this.verdict(best, isBest);
     app.announce(verdict);
     app.sound.beep(1175, 0.5);
@@ -399,10 +300,3 @@ export class RaceView {
     event.preventDefault();
   }
 }
-
-const dot = (colour, text) => {
-  const mark = make('span', { class: 'dot' });
-  mark.style.background = colour;
-  return make('span', {}, mark, text);
-};
-const row = (label, value) => make('tr', {}, make('td', {}, label), make('td', { class: 'number', text: value }));

@@ -1,0 +1,112 @@
+// The panel of a drawing: what is wrong with it, its width and name, and what to do with it.
+
+import { find, make } from './format.js';
+
+const WITHOUT_SERVER =
+  'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.';
+const HOW_TO_DRAW = 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.';
+
+/** Buttons side by side. */
+function row(...buttons) {
+  return make('div', { class: 'row' }, ...buttons.map((one) => make('button', { class: 'button', ...one })));
+}
+
+/** Show the panel of a drawing as it is now. */
+export function showPanel(draw) {
+  draw.optimum = make('p', { id: 'optimum' });
+  const parts = draw.app.server.connected
+    ? [
+        status(draw),
+        widthField(draw),
+        shapeButtons(draw),
+        nameField(draw),
+        trackButtons(draw),
+        fileButtons(draw),
+        draw.optimum,
+      ]
+    : [make('p', { text: WITHOUT_SERVER })];
+  find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), ...parts));
+}
+
+/** What is wrong with the drawing, how long its road is, or what to do. */
+function status(draw) {
+  if (draw.fault) return make('p', { class: 'note', id: 'draw-fault', role: 'alert', text: draw.fault.text });
+  if (!draw.isReady) return make('p', { text: draw.points.length ? 'Checking…' : HOW_TO_DRAW });
+  const hasGeneralist = draw.app.drivers.some((one) => one.kind === 'generalist');
+  const driver = hasGeneralist ? 'The generalist drives it.' : 'Save it, and the casual driver drives it.';
+  const text = `${Math.round(draw.road.length_m)} m of road. ${driver}`;
+  return make('p', { class: 'note good', id: 'draw-ok', text });
+}
+
+function widthField(draw) {
+  const label = make('span', { text: `Width ${draw.width} m` });
+  const width = make('input', {
+    type: 'range',
+    min: 7,
+    max: 20,
+    step: 0.5,
+    value: draw.width,
+    'aria-label': 'Width of the road',
+    oninput: (event) => {
+      draw.width = Number(event.target.value);
+      label.textContent = `Width ${draw.width} m`;
+      draw.checkSoon();
+    },
+  });
+  return make('label', { class: 'field' }, label, width);
+}
+
+function nameField(draw) {
+  const name = make('input', {
+    type: 'text',
+    id: 'draw-name',
+    value: draw.name,
+    maxlength: 64,
+    pattern: '[a-z0-9][a-z0-9_\\-]*',
+    onchange: (event) => {
+      draw.name = event.target.value;
+    },
+  });
+  return make('label', { class: 'field' }, 'Name', name);
+}
+
+/** Example, Reverse, Clear. */
+function shapeButtons(draw) {
+  const disabled = !draw.points.length;
+  const reverse = () => {
+    draw.points.reverse();
+    draw.changed();
+  };
+  const clear = () => {
+    Object.assign(draw, { points: [], fault: null, hasRoad: false });
+    draw.panel();
+    draw.paint();
+  };
+  return row(
+    { text: 'Example', onclick: () => draw.example() },
+    { text: 'Reverse', disabled, onclick: reverse },
+    { text: 'Clear', disabled, onclick: clear },
+  );
+}
+
+/** Race, watch or train on the drawing, once it is a road. */
+function trackButtons(draw) {
+  const disabled = !draw.isReady;
+  const race = { class: 'button main', 'data-action': 'race-drawing', text: 'Race it' };
+  return row(
+    { ...race, disabled, onclick: () => draw.save('race') },
+    { text: 'Watch', disabled, onclick: () => draw.save('watch') },
+    { text: 'Train', disabled, onclick: () => draw.save('learn') },
+  );
+}
+
+/** Its optimal lap, its file, a link to it. */
+function fileButtons(draw) {
+  const disabled = !draw.isReady;
+  const cannotSolve = disabled || !draw.app.server.has('optimal');
+  return row(
+    { text: 'Optimum', disabled: cannotSolve, onclick: () => draw.solve() },
+    { text: 'TUM file', disabled, onclick: () => draw.download() },
+    { text: 'Link', disabled: !draw.points.length, onclick: () => draw.share() },
+  );
+}
