@@ -21,6 +21,7 @@ LOGGED = {
     "policy_gradient_loss", "std", "value_loss",
 }  # fmt: skip
 PEDAL_AXIS = {"net_arch": [8, 6], "activation": "tanh", "action_head": "pedal_axis"}
+EPISODE = {"start": "random", "max_ticks": 21}
 
 
 def configure(num_envs=6, num_rollouts=3, **changes):
@@ -58,42 +59,19 @@ class Keep:
 # --- against stable-baselines3 ---
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"normalize": {"obs": False, "reward": False}},
-        {"normalize": {"obs": False}},
-        {"normalize": {"reward": False, "clip_obs": 0.5}},
-        {
-            "racer": {
-                "stack": 3,
-                "lap_fourier": 2,
-                "action_repeat": 2,
-                "episode": {"start": "random", "max_ticks": 21},
-            }
-        },
-        {
-            "racer": {
-                "observation": "road",
-                "lap_fourier": 2,
-                "episode": {"start": "random", "max_ticks": 21},
-            }
-        },
-        {"racer": {"episode": {"start": "random", "max_ticks": 5}}},  # each car is cut off several times per rollout
-        {"policy": PEDAL_AXIS},
-    ],
-    ids=[
-        "normalized",
-        "as they are",
-        "rewards only",
-        "clipped observations",
-        "stacked",
-        "road",
-        "short episodes",
-        "pedal axis",
-    ],
-)
+ROLLOUTS = {
+    "normalized": {},
+    "as they are": {"normalize": {"obs": False, "reward": False}},
+    "rewards only": {"normalize": {"obs": False}},
+    "clipped observations": {"normalize": {"reward": False, "clip_obs": 0.5}},
+    "stacked": {"racer": {"stack": 3, "lap_fourier": 2, "action_repeat": 2, "episode": EPISODE}},
+    "road": {"racer": {"observation": "road", "lap_fourier": 2, "episode": EPISODE}},
+    "short episodes": {"racer": {"episode": {"start": "random", "max_ticks": 5}}},  # several per car and rollout
+    "pedal axis": {"policy": PEDAL_AXIS},
+}
+
+
+@pytest.mark.parametrize("changes", ROLLOUTS.values(), ids=ROLLOUTS)
 def test_rollouts_are_those_of_the_library(changes):
     # The same policy throughout, so that rounding cannot add up.
     config = configure(**changes, ppo={"learning_rate": 1e-12})
@@ -138,20 +116,20 @@ def test_training_gives_the_weights_and_figures_of_the_library(policy, more):
         np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+def told(learner, describe):
+    """What a learner tells of each of its steps."""
+    steps = []
+    learn(learner, on_step=lambda events: steps.append(describe(events)) is None)
+    return steps
+
+
 def test_the_learner_tells_the_steps_that_the_library_tells():
-    config, seen = configure(ppo={"n_steps": 96}), []
-    for learner in (ours(config), SB3Learner(config)):
-        told = []
+    def describe(events):
+        terms = [round(value, 5) for value in events.reward_terms.values()]
+        return events.num_timesteps, events.envs.tolist(), list(events.episodes()), events.infos["lap"].tolist(), terms
 
-        def note(events, told=told):
-            episodes = list(events.episodes())
-            laps = events.infos["lap"].tolist()
-            terms = [round(value, 5) for value in events.reward_terms.values()]
-            told.append((events.num_timesteps, events.envs.tolist(), episodes, laps, terms))
-            return True
-
-        learn(learner, on_step=note)
-        seen.append(told)
+    config = configure(ppo={"n_steps": 96})
+    seen = [told(learner, describe) for learner in (ours(config), SB3Learner(config))]
     for (*one, episodes, laps, terms), (*other, their_episodes, their_laps, their_terms) in zip(*seen, strict=True):
         assert (one, laps) == (other, their_laps)
         assert np.array(episodes) == pytest.approx(np.array(their_episodes), abs=1e-5)
@@ -234,17 +212,12 @@ def test_capturing_changes_nothing_of_the_first_rollout(graphed):
 
 
 def test_the_same_steps_are_told_with_graphs(graphed):
-    seen, config = [], configure(num_rollouts=1, ppo={"n_steps": 96})
-    for learner in (graphed(config), ours(config)):
-        told = []
+    def describe(events):
+        rows = (events.envs, events.has_ended, events.returns, events.lengths, events.infos["stepCount"])
+        return events.num_timesteps, [row.tolist() for row in rows], events.reward_terms
 
-        def note(events, told=told):
-            rows = (events.envs, events.has_ended, events.returns, events.lengths, events.infos["stepCount"])
-            told.append((events.num_timesteps, [row.tolist() for row in rows], events.reward_terms))
-            return True
-
-        learn(learner, on_step=note)
-        seen.append(told)
+    config = configure(num_rollouts=1, ppo={"n_steps": 96})
+    seen = [told(learner, describe) for learner in (graphed(config), ours(config))]
     assert seen[0] == seen[1]
     assert sum(len(rows[0]) for _, rows, _ in seen[0]) > 10
 

@@ -35,27 +35,20 @@ class ThreadProcesses(Processes):
         return lambda: found
 
 
-def random_rollout():
+def random_rollout(rows, num_obs=NUM_OBS):
     generator = torch.Generator().manual_seed(3)
 
     def normal(*shape):
         return torch.randn(*shape, generator=generator)
 
-    rows = SIZE * NUM_ROWS
-    return RolloutRows(
-        normal(rows, NUM_OBS), normal(NUM_ACTIONS, rows), normal(rows) - 3.0, 5.0 * normal(rows), normal(rows)
-    )
+    vectors = normal(rows) - 3.0, 5.0 * normal(rows), normal(rows)
+    return RolloutRows(normal(rows, num_obs), normal(NUM_ACTIONS, rows), *vectors)
 
 
 def part_of(rollout, rank):
     rows = slice(rank * NUM_ROWS, (rank + 1) * NUM_ROWS)
-    return RolloutRows(
-        rollout.observations[rows].clone(),
-        rollout.actions[:, rows].clone(),
-        rollout.log_probs[rows].clone(),
-        rollout.advantages[rows].clone(),
-        rollout.returns[rows].clone(),
-    )
+    vectors = (part[rows].clone() for part in (rollout.log_probs, rollout.advantages, rollout.returns))
+    return RolloutRows(rollout.observations[rows].clone(), rollout.actions[:, rows].clone(), *vectors)
 
 
 def update(weights, rollout, orders, batch_size, processes):
@@ -73,7 +66,7 @@ def both():
     generator = torch.Generator().manual_seed(4)
     orders = [[torch.randperm(NUM_ROWS, generator=generator) for _ in range(2)] for _ in range(SIZE)]
     weights = initial_weights(POLICY, NUM_OBS, NUM_ACTIONS)
-    rollout = random_rollout()
+    rollout = random_rollout(SIZE * NUM_ROWS)
     together = [
         torch.cat([
             own[begin : begin + BATCH] + rank * NUM_ROWS
@@ -131,15 +124,8 @@ def oracle_gradients(policy, rollout, settings):
 def test_every_gradient_is_that_of_autograd(activation, net_arch, normalize_advantage):
     config = tiny_config(policy={"net_arch": net_arch, "activation": activation})
     policy = SB3Learner(config).model.policy
-    generator = torch.Generator().manual_seed(1)
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=generator)
-
-    num_rows, num_obs = 500, policy.observation_space.shape[0]
-    rollout = RolloutRows(
-        normal(num_rows, num_obs), normal(3, num_rows), normal(num_rows) - 4.0, normal(num_rows), normal(num_rows)
-    )
+    num_rows = 500
+    rollout = random_rollout(num_rows, policy.observation_space.shape[0])
     settings = PPOSettings(ent_coef=0.01, max_grad_norm=1e9, normalize_advantage=normalize_advantage)
     policy_loss, value_loss = oracle_gradients(policy, rollout, settings)
     adam = Adam(dict(policy.state_dict()), torch.device("cpu"), eps=1e-5)

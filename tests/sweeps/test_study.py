@@ -8,17 +8,9 @@ from hotlap.errors import ModelError, OutputFileError
 from hotlap.sweeps.run_messages import RunReport
 from hotlap.sweeps.status import read_status
 from hotlap.sweeps.study import SweepStudy
-from hotlap.sweeps.sweep_runner import run_sweep
-from sweeps.tiny_sweeps import AnsweringPool, make_sweep, open_scheduler
+from sweeps.tiny_sweeps import make_sweep, run_all
 
 EPOCHS = "ppo.n_epochs"
-
-
-def run_all(tmp_path, answer, **changes):
-    sweep, folder = make_sweep(tmp_path, **changes)
-    scheduler, study = open_scheduler(sweep, folder)
-    assert run_sweep(scheduler, AnsweringPool(answer))
-    return sweep, folder, study
 
 
 def by_epochs(task):
@@ -77,29 +69,6 @@ def test_a_link_instead_of_a_journal_is_refused(tmp_path):
 def test_the_journal_is_json_lines(tmp_path):
     _, folder, _ = run_all(tmp_path, by_epochs)
     assert all(isinstance(json.loads(line), dict) for line in folder.journal.read_text().splitlines())
-
-
-def test_several_objectives_have_several_best_trials(tmp_path):
-    # (return, training time): 1 is beaten in both by 0; 0 and 2 are each the best in one.
-    figures = {1: (10.0, 5.0), 2: (9.0, 6.0), 3: (12.0, 9.0), 4: (None, 1.0)}
-
-    def answer(task):
-        return RunReport("finished", figures[task.config["ppo"]["n_epochs"]])
-
-    _, folder, study = run_all(
-        tmp_path,
-        answer,
-        space={EPOCHS: {"choices": [1, 2, 3, 4]}},
-        objective=["final_reward_mean", "training_time_seconds"],
-        direction=["maximize", "minimize"],
-    )
-    status = read_status(folder)
-    assert [trial.number for trial in status.best] == [2, 0]
-    document = status.as_dict()
-    assert [best["value"] for best in document["best"]] == [[12.0, 9.0], [10.0, 5.0]]
-    assert document["trials"][3]["value"] == [None, 1.0]
-    assert status.best_config()[0].number == 2
-    assert len(study.trials) == 4
 
 
 def test_the_setting_that_matters_is_the_important_one(tmp_path):

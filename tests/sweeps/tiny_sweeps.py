@@ -1,6 +1,6 @@
 """Sweeps of runs that take a fraction of a second, and pools that answer without training."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from hotlap.sweeps.scheduler import Scheduler
 from hotlap.sweeps.study import SweepStudy, TrialRecord
 from hotlap.sweeps.sweep_file import Sweep, load_sweep
 from hotlap.sweeps.sweep_folder import SweepFolder, create_folder
+from hotlap.sweeps.sweep_runner import run_sweep
 
 TINY: dict[str, Any] = {
     "algo": "ppo",
@@ -42,9 +43,6 @@ def make_sweep(tmp_path: Path, name: str = "tiny", **changes: Any) -> tuple[Swee
     file = write_file(tmp_path / f"{name}.toml", **changes)
     sweep = load_sweep(file)
     return sweep, create_folder(file, f"{tmp_path / name}/", sweep)
-
-
-Answer = Callable[[RunTask, Mapping[str, Any]], RunReport]
 
 
 class AnsweringPool:
@@ -81,3 +79,13 @@ def open_scheduler(sweep: Sweep, folder: SweepFolder, events: list[str] | None =
 def outcome(trials: list[TrialRecord]) -> list[tuple[Any, ...]]:
     """What must be equal in an interrupted and an uninterrupted sweep."""
     return [(t.number, t.state, dict(t.params), t.values, dict(t.seed_values), dict(t.rung_values)) for t in trials]
+
+
+def run_all(
+    tmp_path: Path, answer: Callable[[RunTask], RunReport], **changes: Any
+) -> tuple[Sweep, SweepFolder, SweepStudy]:
+    """A sweep whose runs give known reports, run to its end."""
+    sweep, folder = make_sweep(tmp_path, **changes)
+    scheduler, study = open_scheduler(sweep, folder)
+    assert run_sweep(scheduler, AnsweringPool(answer))
+    return sweep, folder, study

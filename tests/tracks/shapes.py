@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.geometry.centreline import Centreline
 
 
@@ -68,3 +69,9 @@ def rounded_square(side_m=160.0, radius_m=30.0) -> Centreline:
     points = np.roll(points, -(along.size // 2))
     width = np.full(points.size, 5.0)
     return Centreline(points.real.copy(), points.imag.copy(), width, width.copy())
+
+
+def advance(nodes: RibbonNodes, points: np.ndarray) -> np.ndarray:
+    """How far a point of a line beside the road is from the one before, along the road."""
+    hop = np.roll(points, -1, axis=0) - points
+    return hop[:, 0] * nodes.tangent_x + hop[:, 1] * nodes.tangent_y

@@ -1,8 +1,5 @@
 """Several processes on one run folder: one at a time owns it, and a killed one does not block it."""
 
-import errno
-import json
-import os
 import socket
 import subprocess
 import sys
@@ -10,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from attacks.run_folders.attacked_runs import (
-    RUN,
-    assert_as_in_peace,
-    content,
-    needs_posix,
-    write_recipe,
-)
+from attacks.run_folders.attacked_runs import RUN, assert_as_in_peace, content, write_recipe
 from forked_python import Popen
-from hotlap import errors as hotlap_errors
-from hotlap.runs import run_lock
-from hotlap.runs.run_lock import LOCK_NAME, RunLock
+from hotlap.runs.run_lock import LOCK_NAME
 from tiny_runs import assert_same_run, tiny_config
 
 HOLD = """if True:
@@ -69,60 +58,6 @@ def test_the_lock_of_a_killed_process_is_taken_over_with_a_word(holder, hotlap):
     assert any(f"left by a process that ended early (PID {holder.pid} on " in line for line in lines)
     assert not (RUN / LOCK_NAME).exists()
     assert_as_in_peace(hotlap)
-
-
-@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b'{"pid": "x"}', b"\xff" * 5000, b"\0" * 100])
-def test_a_damaged_lock_of_nobody_is_taken_over(stopped, hotlap, text):
-    (stopped / LOCK_NAME).write_bytes(text)
-    assert hotlap("resume", stopped)[0] == 0
-
-
-@needs_posix
-def test_where_the_file_system_has_no_locks_the_text_decides(tmp_path, monkeypatch):
-    def no_locks(descriptor):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(run_lock, "_lock_file", no_locks)
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    mine = socket.gethostname()
-    for pid, host, words in (
-        (os.getppid(), mine, f"PID {os.getppid()} on {mine}.*--run-name"),
-        (dead.pid, "elsewhere", f"PID {dead.pid} on elsewhere.*delete .*{LOCK_NAME}"),
-    ):
-        (tmp_path / LOCK_NAME).write_text(json.dumps({"pid": pid, "host": host}))
-        with pytest.raises(hotlap_errors.TrainingError, match=words):
-            RunLock(tmp_path).acquire()
-    (tmp_path / LOCK_NAME).write_text(json.dumps({"pid": dead.pid, "host": mine}))
-    with RunLock(tmp_path) as lock:
-        assert lock.is_held
-
-
-def test_of_many_processes_exactly_one_at_a_time_has_the_lock(tmp_path):
-    code = """if True:
-        import sys, time
-        from pathlib import Path
-        from hotlap.errors import TrainingError
-        from hotlap.runs.run_lock import RunLock
-        folder, taken = Path(sys.argv[1]), 0
-        end_s = time.monotonic() + 1.5
-        while time.monotonic() < end_s:
-            try:
-                with RunLock(folder):
-                    (folder / "inside").open("x").close()
-                    taken += 1
-                    (folder / "inside").unlink()
-            except TrainingError:
-                pass
-        print(taken)
-    """
-    processes = [
-        Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) for _ in range(4)
-    ]
-    taken = [process.communicate()[0] for process in processes]
-    assert all(process.returncode == 0 for process in processes)
-    assert sum(map(int, taken)) > 0
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from hotlap.learning.networks import passes
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.passes import compiled
 from hotlap.learning.networks.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
@@ -124,15 +123,3 @@ def test_compiled_in_another_thread_it_has_the_same_bits(hidden, module, num_row
     skipped = {id(tensor) for tensor in unused[function.__name__]}
     for mine, its in zip(other.results(), plain.results(), strict=True):
         assert id(mine) in skipped or torch.equal(mine, its)
-
-
-def test_where_torchscript_does_not_work_the_function_stays_as_it_is(monkeypatch):
-    def refuse(_):
-        raise RuntimeError("not supported in Python 3.14+")
-
-    monkeypatch.setattr(passes.torch.jit, "script", refuse)
-
-    def function():
-        return 7
-
-    assert compiled(function) is function

@@ -1,7 +1,6 @@
 """Track files: what is read, what is refused and why, and round trips."""
 
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hotlap.errors import HotlapError, InputFileError, OutputFileError, TrackError
-from hotlap.tracks.files import csv_table
+from hotlap.errors import HotlapError, OutputFileError, TrackError
 from hotlap.tracks.files.centreline_file import read_centreline, write_centreline
 from hotlap.tracks.geometry.centreline import Centreline
 from tracks.shapes import circle, eight, peanut, wavy
@@ -96,41 +94,6 @@ def test_a_broken_file_is_refused_with_file_line_and_rule(kind: str, track: Path
     assert message.startswith(f"{track}:")
     assert "\n" not in message
     assert message.endswith((".", "?"))  # the remedy is a sentence
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(TrackError, match="a device or a pipe"):
-        read_centreline(tmp_path / "pipe")
-
-
-def test_a_path_without_a_file_is_refused(tmp_path: Path):
-    with pytest.raises(InputFileError, match="no such file"):
-        read_centreline(tmp_path / "nowhere.csv")
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        read_centreline(tmp_path / "nowhere" / "track.csv")
-    with pytest.raises(TrackError, match="this is a folder"):
-        read_centreline(tmp_path)
-    with pytest.raises(TrackError, match="cannot be read"):
-        read_centreline("track\0.csv")
-
-
-def test_a_huge_file_is_refused_unread_and_too_many_points_with_their_number(track: Path, monkeypatch):
-    with track.open("wb") as file:
-        file.truncate(csv_table.MAX_FILE_BYTES + 1)
-    with pytest.raises(TrackError, match="at most 20 MB"):
-        read_centreline(track)
-    monkeypatch.setattr(csv_table, "MAX_POINTS", 99)
-    track.write_text(joined(rows()))
-    with pytest.raises(TrackError, match=":101: a file has at most 99 points, got 100"):
-        read_centreline(track)
-
-
-def test_another_encoding_is_refused_with_its_line(track: Path):
-    track.write_bytes(f"{HEADER}\n# N".encode() + b"\xfcrburg\n" + "\n".join(rows()).encode())
-    with pytest.raises(TrackError, match=":2: a track file is UTF-8"):
-        read_centreline(track)
 
 
 VARIANTS = {

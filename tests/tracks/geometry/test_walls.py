@@ -1,87 +1,81 @@
-"""A car on the road touches no wall: walls leave room, and a road too tight for that is narrowed."""
+"""Walls in bends and between legs: known distances, and shapely as an independent check."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shapely.geometry import LinearRing, Point
 
-from hotlap.envs.fleet import Fleet
-from hotlap.envs.settings import RacerSettings
-from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.geometry.bend_narrowing import narrow_tight_bends
-from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, build_nodes, edge_points, find_fault
-from hotlap.tracks.registry import load_track, save_track
-from tracks.shapes import hairpins, stadium
-
-RADIUS_M = CarParameters().radius_m
+from hotlap.errors import TrackError
+from hotlap.tracks.geometry import node_builder
+from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.node_builder import build_nodes
+from tracks.shapes import advance, circle, eight, stadium, wavy
 
 
-def least_room(nodes):
-    return float(min((nodes.wall_left_m - nodes.road_left_m).min(), (nodes.wall_right_m - nodes.road_right_m).min()))
+def test_the_inner_wall_of_a_tight_bend_comes_in_and_the_outer_stays():
+    nodes = build_nodes(stadium(9.0, straight_m=120.0, right=4.0, left=4.0))
+    bend = nodes.curvature_radpm > 0.08
+    assert bend.sum() > 30
+    assert (1.0 - nodes.curvature_radpm * nodes.wall_left_m >= 0.15 - 1e-9).all()
+    assert nodes.wall_left_m[bend].max() < 8.0
+    assert nodes.wall_right_m[bend] == pytest.approx(10.0)
 
 
-@pytest.mark.parametrize("radius_m", [2.5, 4.0, 5.7, 6.0, 7.0, 8.0])
-@pytest.mark.parametrize("half_m", [3.5, 5.0, 6.8])
-def test_a_hairpin_leaves_a_car_at_its_inner_edge_room(radius_m, half_m):
-    line = narrow_tight_bends(hairpins(radius_m, left=half_m, right=half_m), DEFAULT_SPACING_M)
-    assert find_fault(line) is None
-    nodes = build_nodes(line)
-    assert least_room(nodes) > RADIUS_M
-    assert nodes.road_left_m.min() >= 0.25
-    np.testing.assert_array_equal(nodes.road_right_m, half_m)  # the outside is as wide as before
+def test_two_legs_of_a_hairpin_share_the_gap_between_them():
+    radius_m, half_width_m = 8.0, 5.0
+    nodes = build_nodes(stadium(radius_m, right=half_width_m, left=half_width_m))
+    legs = np.abs(nodes.x_m) < 120.0
+    assert legs.sum() > 400
+    assert nodes.wall_left_m[legs] == pytest.approx(radius_m, abs=0.02)  # 5 m of road, half of 6 m between
+    assert nodes.wall_right_m[legs] == pytest.approx(half_width_m + 6.0)
 
 
-def test_a_road_is_narrowed_at_the_hairpin_only_and_comes_back_gradually():
-    nodes = build_nodes(hairpins(6.0, left=5.0, right=5.0))
-    is_narrow = nodes.road_left_m < 5.0
-    assert is_narrow.any()
-    assert (np.abs(nodes.x_m[is_narrow]) > 150.0).all()
-    assert np.abs(np.diff(nodes.road_left_m)).max() <= 0.5 * nodes.step_m + 1e-9
+def test_a_wide_leg_and_a_narrow_one_share_the_gap_between_their_edges():
+    base = stadium(10.0)
+    left = np.where(base.y_m < 10.0, 8.0, 4.0)
+    nodes = build_nodes(Centreline(base.x_m, base.y_m, np.full_like(left, 4.0), left))
+    middle = np.abs(nodes.x_m) < 100.0
+    assert nodes.wall_left_m[middle & (nodes.y_m < 1.0)] == pytest.approx(8.0 + 4.0, abs=0.05)
+    assert nodes.wall_left_m[middle & (nodes.y_m > 19.0)] == pytest.approx(4.0 + 4.0, abs=0.05)
 
 
-def test_legs_side_by_side_keep_their_width_and_a_car_its_room():
-    # Two legs 12 m apart with 5 m of road between them on each side: 2 m are left for both walls.
-    nodes = build_nodes(stadium(6.0, straight_m=250.0, left=5.0, right=5.0))
-    assert least_room(nodes) > RADIUS_M
-    is_straight = np.abs(nodes.curvature_radpm) < 1e-3
-    assert np.median(nodes.road_left_m[is_straight]) == 5.0
+@pytest.mark.parametrize(
+    "centreline",
+    [stadium(9.0, right=4.0, left=4.0), wavy(120.0, 6, 0.3), wavy(150.0, 9, 0.18), eight(120.0)],
+    ids=["hairpins", "six waves", "nine waves", "eight"],
+)
+def test_walls_advance_vary_smoothly_and_stay_off_the_road(centreline: Centreline):
+    nodes = build_nodes(centreline)
+    left, right = node_builder.wall_lines(nodes)
+    sides = (nodes.wall_left_m, nodes.road_left_m, left), (nodes.wall_right_m, nodes.road_right_m, right)
+    for wall, road, points in sides:
+        assert (wall >= road).all()
+        assert (wall <= road + node_builder.DEFAULT_RUNOFF_M + 1e-9).all()
+        assert (advance(nodes, points) >= 0.1 * nodes.step_m - 1e-9).all()
+        slope = np.abs(np.roll(wall, -1) - wall) / nodes.step_m
+        assert slope.max() <= 0.5 + 1e-6
 
 
-def test_a_road_with_room_keeps_its_width():
-    for line in (hairpins(12.0, left=6.0, right=6.0), stadium(20.0)):
-        nodes = build_nodes(line)
-        assert least_room(nodes) > RADIUS_M
-        assert nodes.road_left_m.min() == pytest.approx(line.width_left_m.min())
+def test_walls_advance_even_where_a_noisy_line_makes_the_normals_cross():
+    rng = np.random.default_rng(2)
+    clean = circle(20.0, 62, right=3.0, left=9.0)
+    noise = 0.02 * rng.standard_normal((2, 62))
+    noisy = Centreline(clean.x_m + noise[0], clean.y_m + noise[1], clean.width_right_m, clean.width_left_m)
+    nodes = build_nodes(noisy, runoff_m=9.0)
+    left, _ = node_builder.wall_lines(nodes)
+    has_runoff = nodes.wall_left_m > nodes.road_left_m
+    assert has_runoff.sum() > 100
+    assert (advance(nodes, left)[has_runoff] >= 0.1 * nodes.step_m).all()
 
 
-@pytest.mark.parametrize("track_id", ["track-01", "track-02", "track-03", "train-072"])
-def test_shipped_tracks_leave_a_car_room(track_id):
-    assert least_room(load_track(track_id).nodes) > 2.0 * RADIUS_M  # train-072 has the least of all
-
-
-@settings(max_examples=12, deadline=None)
-@given(st.floats(2.2, 12.0), st.floats(1.6, 12.0), st.floats(1.6, 12.0))
-def test_whatever_the_widths_of_a_hairpin_a_car_on_the_road_touches_no_wall(radius_m, left_m, right_m):
-    line = narrow_tight_bends(hairpins(radius_m, left=left_m, right=right_m), DEFAULT_SPACING_M)
-    if find_fault(line) is None:
-        assert least_room(build_nodes(line)) > RADIUS_M
-
-
-def test_a_car_at_either_edge_of_the_tightest_hairpin_touches_no_wall_in_the_simulator():
-    save_track("pin", hairpins(5.7, left=5.0, right=5.0), "")
-    nodes = load_track("pin").nodes
-    fleet = Fleet(["pin"], RacerSettings(), 2 * nodes.num_nodes, CpuEngine(1))
-    fleet.seed(np.arange(fleet.num_cars, dtype=np.uint64))
-    fleet.reset()
-    state, node = fleet.get_state(), np.tile(np.arange(nodes.num_nodes), 2)
-    lateral_m = np.concatenate((nodes.road_left_m, -nodes.road_right_m))
-    places = edge_points(nodes, nodes.road_left_m), edge_points(nodes, -nodes.road_right_m)
-    state["x_m"][:], state["y_m"][:] = np.concatenate(places).T
-    state["yaw_rad"][:] = np.arctan2(nodes.tangent_y, nodes.tangent_x)[node]
-    state["node"][:], state["share"][:], state["lateral_m"][:] = node, 0.0, lateral_m
-    for name in ("forward_mps", "left_mps", "yaw_radps"):
-        state[name][:] = 0.0
-    fleet.set_state(state)
-    fleet.step(np.zeros((fleet.num_cars, 3), np.float32), autoreset=False)
-    assert not fleet.batch.infos["wallContact"].any()
+@settings(deadline=None, max_examples=25)
+@given(waves=st.integers(2, 7), depth=st.floats(0.0, 0.3), radius_m=st.floats(80.0, 300.0))
+def test_no_wall_stands_on_the_road_of_another_part(waves: int, depth: float, radius_m: float):
+    try:
+        nodes = build_nodes(wavy(radius_m, waves, depth))
+    except TrackError:
+        return
+    centre = LinearRing(np.stack((nodes.x_m, nodes.y_m), axis=1))
+    for wall in node_builder.wall_lines(nodes):
+        assert min(centre.distance(Point(p)) for p in wall[::3]) >= 5.0 - 0.1
