@@ -37,7 +37,7 @@ MAX_DESCRIPTORS = 32
 READ_WHEN_USED = {
     "BRIDGE_PORT", "HOTLAP_BRIDGE_TOKEN", "HOTLAP_HOME", "HOTLAP_PLAY_TOKEN",
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-    "PYTHONUNBUFFERED", "COLUMNS", "LINES",
+    "PYTHONUNBUFFERED", "COLUMNS", "LINES", "MPLCONFIGDIR",
 }  # fmt: skip
 OF_THE_TESTS = ("PYTEST_", "FORK_SERVER", "RAY_")  # Ray is not among what the server imports
 # What our commands import while they run, besides our own modules.

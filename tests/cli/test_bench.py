@@ -10,17 +10,18 @@ from hotlap.errors import ConfigError
 
 
 def test_sim(hotlap):
-    answer = hotlap("bench", "sim", "--num-envs", 16, "--threads", 1, "--seconds", 0.2, "--json")
+    arguments = ("--num-envs", 16, "--threads", 1, "--observation", "road", "--seconds", 0.2, "--json")
+    answer = hotlap("bench", "sim", *arguments)
     figures = answer.figures
     assert set(figures) == {
-        "steps_per_sec", "num_envs", "threads", "device", "track", "seconds", "single_env_steps_per_sec", "step_usec",
-        "reset_usec",
+        "steps_per_sec", "num_envs", "threads", "device", "track", "observation", "seconds",
+        "single_env_steps_per_sec", "step_usec", "reset_usec",
     }  # fmt: skip
     assert (figures["num_envs"], figures["threads"], figures["device"]) == (16, 1, "cpu")
-    assert (figures["track"], figures["seconds"]) == ("track-01", 0.2)
+    assert (figures["track"], figures["observation"], figures["seconds"]) == ("track-01", "road", 0.2)
     assert figures["steps_per_sec"] > 0.0
     answer = hotlap("bench", "sim", "--num-envs", 4, "--threads", 1, "--seconds", 0.1)
-    assert answer.out.startswith("4 cars, 1 thread, cpu: ")
+    assert answer.out.startswith("4 cars, 1 thread, cpu, rays: ")
     assert "one RacerEnv:" in answer.out
 
 

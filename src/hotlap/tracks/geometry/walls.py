@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.errors import TrackError
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.geometry.polyline import Crossing, near_pairs
 from hotlap.tracks.geometry.road import Road
@@ -23,22 +22,28 @@ _WALL_SLOPE = 0.5  # metres outward per metre of track
 _LEG_RATIO = 1.5  # separate legs are this much farther apart along the road than directly
 _LONGEST_CROSSING_M = 200.0
 _LEAST_HALF_M = 0.25  # of a road that is narrowed for its walls
-_MAX_ROUNDS = 200
 
 
 def build_walls(road: Road, crossings: list[Crossing], runoff_m: float) -> tuple[Road, FloatArray, FloatArray]:
     """The road, narrowed where its walls would leave a car no room, and the distances to its left and right wall."""
+    caps = leg_caps(road, crossings, runoff_m)
+    left_m, left = _build_side(road, 1.0, caps[0], runoff_m)
+    right_m, right = _build_side(road, -1.0, caps[1], runoff_m)
+    return replace(road, left=left_m, right=right_m), left, right
+
+
+def _build_side(road: Road, sign: float, cap: FloatArray, runoff_m: float) -> tuple[FloatArray, FloatArray]:
+    """The half-width on one side, and the distance to its wall."""
+    width = road.left if sign > 0.0 else road.right
     room_m = min(CAR_ROOM_M, runoff_m)
-    for _ in range(_MAX_ROUNDS):
-        caps = leg_caps(road, crossings, runoff_m)
-        left, right = wall_distance(road, 1.0, caps[0], runoff_m), wall_distance(road, -1.0, caps[1], runoff_m)
-        lacks_left, lacks_right = road.left + room_m - left, road.right + room_m - right
-        if max(lacks_left.max(), lacks_right.max()) < 1e-9:
-            return road, left, right
-        road = replace(
-            road, left=_cut(road.left, lacks_left, road.step), right=_cut(road.right, lacks_right, road.step)
-        )
-    raise TrackError("the road bends too tightly for walls beside it. Widen its tightest bend.")
+    wall = wall_distance(road, sign, cap, runoff_m, width)
+    if (wall - width).min() >= room_m:
+        return width, wall
+    # How far out walls can stand whatever the width, and the width that leaves a car room before them.
+    least = np.full_like(width, _LEAST_HALF_M + room_m)
+    free = wall_distance(road, sign, cap, runoff_m, least)
+    width = _cut(width, width + room_m - free, road.step)
+    return width, wall_distance(road, sign, cap, runoff_m, width + room_m)
 
 
 def _cut(width: FloatArray, by_m: FloatArray, step: float) -> FloatArray:
@@ -84,24 +89,24 @@ def is_at_crossing(road: Road, crossing: Crossing, reach: float, i: IntArray, j:
     return np.asarray((near(i, a) & near(j, b)) | (near(i, b) & near(j, a)))
 
 
-def wall_distance(road: Road, sign: float, cap: FloatArray, runoff_m: float) -> FloatArray:
-    """Distance to the wall on one side (sign 1 left, -1 right)."""
+def wall_distance(road: Road, sign: float, cap: FloatArray, runoff_m: float, least: FloatArray) -> FloatArray:
+    """Distance to the wall on one side (sign 1 left, -1 right), nowhere less than `least`."""
     width = road.left if sign > 0.0 else road.right
     bend = np.maximum(sign * road.curvature, 1e-12)
     # Between two legs without room for both walls, each stands on the other's side: the strip may lie over itself.
     cap = np.maximum(cap, width + CAR_ROOM_M)
     wall = np.minimum(np.minimum(width + runoff_m, cap), (1.0 - _WALL_MARGIN) / bend)
-    wall = _limit_slope(np.maximum(wall, width), width, road.step)
+    wall = _limit_slope(np.maximum(wall, least), least, road.step)
     while True:
         x, y = road.offset(sign * wall)
         advance = (np.roll(x, -1) - x) * road.tx + (np.roll(y, -1) - y) * road.ty
         is_short = advance < _WALL_ADVANCE * road.step
-        is_short = (is_short | np.roll(is_short, 1)) & (wall > width)
+        is_short = (is_short | np.roll(is_short, 1)) & (wall > least)
         if not is_short.any():
             return wall
-        spare = 0.7 * (wall - width)
-        pulled_in = np.where(spare > 0.01, width + spare, width)
-        wall = _limit_slope(np.where(is_short, pulled_in, wall), width, road.step)
+        spare = 0.7 * (wall - least)
+        pulled_in = np.where(spare > 0.01, least + spare, least)
+        wall = _limit_slope(np.where(is_short, pulled_in, wall), least, road.step)
 
 
 def _limit_slope(wall: FloatArray, width: FloatArray, step: float) -> FloatArray:
