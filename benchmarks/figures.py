@@ -1,7 +1,6 @@
-"""Writes the figures of README and docs from benchmarks/results: python benchmarks/figures.py [--picture FILE.png].
+"""Writes the figures of README and docs from benchmarks/results: python benchmarks/figures.py.
 
 A page has a block for each, between `<!-- figures: NAME -->` and `<!-- end of figures -->`. A test compares them.
-`--picture` draws the gaps of ablations.json.
 """
 
 import argparse
@@ -23,6 +22,7 @@ from hotlap.reports.tables import Table, to_markdown
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 BLOCK = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->\n)", re.DOTALL)
+RECIPE = ablations.RECIPE  # also the name of the file with its runs
 TEST_SPLIT = "test-"  # how the ids of its tracks begin
 
 
@@ -48,12 +48,10 @@ def laps(driver: str) -> dict[str, Evaluation]:
     return {row.track: row for row in rows if row.driver == driver}
 
 
-def changes() -> dict[str, list[Evaluation]]:
-    """The runs of racer-ppo by change, the seeds in order."""
-    found: dict[str, list[Evaluation]] = {}
-    for run in sorted(read("ablations")["runs"], key=lambda run: run["seed"]):
-        found.setdefault(run["change"], []).append(Evaluation(**run["evaluation"]))
-    return dict(sorted(found.items(), key=lambda item: (item[0] != ablations.BASE, median_gap(item[1]))))
+def recipe_runs() -> list[Evaluation]:
+    """The runs of racer-ppo, the seeds in order."""
+    runs = sorted(read(RECIPE)["runs"], key=lambda run: run["seed"])
+    return [Evaluation(**run["evaluation"]) for run in runs if run["change"] == ablations.BASE]
 
 
 def median_gap(runs: Iterable[Evaluation]) -> float:
@@ -91,10 +89,10 @@ def results_table() -> str:
             f"median {signed_percent(median_gap(generalist))}, worst {signed_percent(worst_gap(generalist))}",
         ]
     )
-    recipe = changes()[ablations.BASE]
+    recipe = recipe_runs()
     rows.append(
         [
-            f"`{read('ablations')['recipe']}`, {len(recipe)} seeds",
+            f"`{RECIPE}`, {len(recipe)} seeds",
             f"`{recipe[0].track}`",
             *worst_rates(recipe),
             seconds(statistics.median(run.median_lap_time_sec or 0.0 for run in recipe)),
@@ -223,7 +221,7 @@ def generalist_table() -> str:
 
 def seeds_table() -> str:
     """The recipe racer-ppo, a row for each seed."""
-    return markdown(["seed", "completed", "clean laps", "median lap", "gap"], seed_rows("ablations"))
+    return markdown(["seed", "completed", "clean laps", "median lap", "gap"], seed_rows(RECIPE))
 
 
 def seed_rows(name: str) -> list[list[str]]:
@@ -243,30 +241,29 @@ def other_algorithms_table() -> str:
     return markdown(["recipe", "seed", "completed", "clean laps", "median lap", "gap"], rows)
 
 
-def ablations_table() -> str:
-    """Each change of racer-ppo: gaps of all seeds, and how many are faster than the recipe's of the same seed."""
-    found = changes()
-    base = found[ablations.BASE]
+def gpu_engine_table() -> str:
+    """The simulator on a GPU."""
+    found = read("gpu")
+    rows = [
+        [found["device"], whole(row["cars"]), str(row["ticks_per_step"]), f"{row['steps_per_s'] / 1e6:,.0f} million"]
+        for row in found["engine"]
+    ]
+    return markdown(["GPU", "cars", "ticks per step", "steps per second"], rows)
+
+
+def gpu_speed_table() -> str:
+    """Learning on a GPU."""
     rows = [
         [
-            ablations.label(name),
-            percent(min(run.completion_rate for run in runs)),
-            ablations.row(name, found)[3],
-            gap_percent(median_gap(runs)),
-            "" if name == ablations.BASE else faster_on(runs, base),
-            ablations.compare(name, found),
+            whole(row["num_cars"]),
+            f"{row['width']}-{row['width']}",
+            str(row["num_epochs"]),
+            str(row["num_batches"]),
+            f"{row['decisions_per_s'] / 1e6:.1f} million",
         ]
-        for name, runs in found.items()
+        for row in read("gpu")["speed"]
     ]
-    heads = ["what is different", "completed, worst seed", "gap, by seed", "median", "seeds faster", "verdict"]
-    return markdown(heads, rows, ["verdict"])
-
-
-def faster_on(runs: Iterable[Evaluation], base: Iterable[Evaluation]) -> str:
-    """On how many seeds the gap is smaller than the recipe's."""
-    pairs = list(zip(runs, base, strict=False))
-    faster = sum((run.gap_to_optimal or 1.0) < (other.gap_to_optimal or 1.0) for run, other in pairs)
-    return f"{faster} of {len(pairs)}"
+    return markdown(["cars", "network", "epochs", "minibatches", "decisions per second"], rows)
 
 
 def lunar_runs() -> list[Mapping[str, Any]]:
@@ -309,7 +306,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "generalist": generalist_table,
     "seeds": seeds_table,
     "other-algorithms": other_algorithms_table,
-    "ablations": ablations_table,
+    "gpu-engine": gpu_engine_table,
+    "gpu-speed": gpu_speed_table,
     "lunar": lunar_table,
     "lunar-line": lunar_line,
 }
@@ -318,10 +316,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write every block of every page anew; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the gaps of every change, too")
-    options = parser.parse_args(arguments)
-    if options.picture is not None:
-        options.picture.write_bytes(ablations.draw_gaps(changes()))
+    parser.parse_args(arguments)
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if (written := render(text)) != text:

@@ -29,7 +29,7 @@ SETTINGS = {
     "casual-driver.md": ["0.25 s", "70 %", "0.4 s", "60 %", "0.3 s", "0.8 s"],
     "environment.md": ["20 m/s", "4 s"],
     "gpu.md": ["10 million"],
-    "learning.md": ["15 decisions per second"],
+    "learning.md": ["15 decisions per second", "30 decisions per second"],
     "models.md": ["256 MiB", "1 GiB", "4 GiB", "32 MiB"],
     "optimal.md": ["8 m/s", "0.2 s", "0.13 s", "0.05 %", "90 %", "85 %"],
     "physics.md": ["54 %", "71 %", "80 ms", "50 to 80 ms", "45 %", "3 m/s"],

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from hotlap.drivers.driver import make_driver
+from hotlap.evaluation.evaluate import evaluate
 from hotlap.tracks.files.centreline_file import read_centreline
 from hotlap.tracks.generation.circuit_generator import generate_circuit
 from hotlap.tracks.geometry.centreline import length_m
 from hotlap.tracks.registry import load_track
 from hotlap.web.page_data import tracks_list
+from tracks.map_texts import LENGTH_M, osm_text
 
 GOOD = Path(str(load_track.__globals__["_DATA"])) / "track-01.csv"
 
@@ -226,3 +229,15 @@ def test_a_broken_track_of_the_users_affects_no_other(hotlap, refused, home):
     assert len(ids) == 129
     assert "broken.csv:1" in refused("drive", "casual", "--track", "broken")
     assert hotlap("tracks", "show", "track-01").code == 0
+
+
+def test_a_map_is_imported_with_its_attribution_and_driven(hotlap, tmp_path):
+    (tmp_path / "ring.osm").write_text(osm_text(), encoding="utf-8")
+    answer = hotlap("tracks", "import", tmp_path / "ring.osm", "--id", "testring", "--json")
+    assert answer.figures["length_m"] == pytest.approx(LENGTH_M, rel=3e-3)
+    text = Path(answer.figures["file"]).read_text(encoding="utf-8")
+    assert (
+        "# imported from ring.osm\n# © OpenStreetMap contributors, Open Database License 1.0 (way 71, way 72)" in text
+    )
+    laps = evaluate(make_driver("casual"), "testring", episodes=1)
+    assert (laps.completion_rate, laps.clean_lap_rate) == (1.0, 1.0)

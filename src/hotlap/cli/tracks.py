@@ -138,7 +138,11 @@ def show_track(
 @tracks_app.command("import")
 def import_track(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE.csv", help="Centreline CSV: x, y, width right, width left (metres).")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Centreline CSV (x, y, width right, width left in metres), or a map with a circuit: .osm, .geojson.",
+        ),
     ],
     track_id: Annotated[str, typer.Option("--id", help="Id of the new track.")],
     reverse: Annotated[bool, typer.Option(help="Reverse the driving direction.")] = False,
@@ -148,13 +152,16 @@ def import_track(
 ) -> None:
     """Import a track file: check it, resample it smoothly and save it among your own tracks.
 
+    The ways of a map are joined into the longest loop; its attribution is kept in the track's file.
+
     Example: hotlap tracks import Monza.csv --id monza
     """
-    from hotlap.tracks.files.track_import import import_centreline
+    from hotlap.tracks.files.track_import import import_track as read_track
     from hotlap.tracks.registry import load_track, save_track
 
-    centreline = import_centreline(file, reverse_travel=reverse, width_m=width, start_m=start)
-    path = save_track(track_id, centreline, f"imported from {file.name}")
+    track = read_track(file, reverse_travel=reverse, width_m=width, start_m=start)
+    comment = f"imported from {file.name}\n{track.attribution}".rstrip()
+    path = save_track(track_id, track.centreline, comment)
     _report(load_track(track_id).nodes.length_m, track_id, path, as_json)
 
 

@@ -1,7 +1,7 @@
 """Track files: the TUM centreline CSV, read with every rule checked and written atomically.
 
-To add another track format, write another reader that returns a `CentrelineFile` (or, where there are no lines to
-name, a plain `Centreline`) and call it from `track_import.import_centreline`; everything after that is shared.
+To add another track format, write another reader that returns a `CentrelineFile` and call it from
+`track_import.read_track_file`; everything after that is shared.
 """
 
 import math
@@ -60,15 +60,17 @@ _LAYOUTS = [{"x", "y", "width"}, {"x", "y", "right", "left"}]  # each may have a
 
 @dataclass(frozen=True)
 class CentrelineFile:
-    """A track file's rows, and the line of the file that each came from."""
+    """A track file's points, the line of the file that each came from, if it has lines, and whose data it is."""
 
     path: Path
     centreline: Centreline
-    lines: list[int]
+    lines: list[int] | None
+    attribution: str = ""
 
     def refuse(self, fault: Fault, point: int | None = None) -> NoReturn:
         """Raise a TrackError that names the line of a point, by default the fault's own."""
-        raise TrackError(f"{self.path}:{self.lines[fault.point if point is None else point]}: {fault.text}")
+        line = "" if self.lines is None else f":{self.lines[fault.point if point is None else point]}"
+        raise TrackError(f"{self.path}{line}: {fault.text}")
 
 
 def read_centreline(path: str | os.PathLike[str]) -> Centreline:

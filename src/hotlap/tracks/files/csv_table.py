@@ -75,7 +75,7 @@ class CsvTable:
 
 def read_table(path: Path, columns: str) -> CsvTable:
     """Read a text file with at least one row; `columns` says in errors what a row should hold."""
-    text = _read_text(path)
+    text = read_text(path)
     if not text.strip():
         raise TrackError(f"{path}:1: the file is empty. Write one row per point: {columns}.")
     comments: list[tuple[int, str]] = []
@@ -99,7 +99,8 @@ def read_table(path: Path, columns: str) -> CsvTable:
     return CsvTable(path, comments, lines, [split_cells(content, separator) for content in contents], separator)
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a track file; an error in one line if it is none."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -117,7 +118,7 @@ def _read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise TrackError(f"{path}: cannot be read ({error}). Check the path and its permissions.") from None
     if b"\0" in data:
-        raise TrackError(f"{path}:1: a track is a text file, this one is binary. Export it as CSV in UTF-8.")
+        raise TrackError(f"{path}:1: a track is a text file, this one is binary. Unpack it, or export it as text.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -2,10 +2,15 @@
 
 import logging
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from hotlap.errors import TrackError
-from hotlap.tracks.files.centreline_file import read_centreline_file
+from hotlap.tracks.files.centreline_file import CentrelineFile, read_centreline_file
+from hotlap.tracks.files.csv_table import read_text
+from hotlap.tracks.files.geojson_file import read_geojson
+from hotlap.tracks.files.map_ways import DEFAULT_WIDTH_M, join_loop
+from hotlap.tracks.files.osm_file import ATTRIBUTION, read_osm
 from hotlap.tracks.geometry.bend_narrowing import Narrowing, find_narrowings, narrow_tight_bends
 from hotlap.tracks.geometry.centreline import (
     Centreline,
@@ -21,15 +26,46 @@ from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, build_nodes, 
 from hotlap.tracks.geometry.road import Road, find_length_fault, trace
 
 IMPORT_SPACING_M = 4.0
+MAP_SUFFIXES = (".osm", ".geojson", ".json")
 
 _MAX_PLACES = 6  # named in the warning
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class ImportedTrack:
+    """A centreline that can be driven, and whose data it is, where the file's format says so."""
+
+    centreline: Centreline
+    attribution: str
+
+
+def read_track_file(path: Path) -> CentrelineFile:
+    """The points of a file: a CSV table, or a map in OpenStreetMap's XML or GeoJSON, by the end of its name."""
+    kind = path.suffix.lower()
+    if kind not in MAP_SUFFIXES:
+        return read_centreline_file(path)
+    text = read_text(path)
+    ways, places = read_osm(path, text) if kind == ".osm" else read_geojson(path, text)
+    loop = join_loop(path, ways, places)
+    names = ", ".join(loop.names[:_MAX_PLACES]) + (" and more" if len(loop.names) > _MAX_PLACES else "")
+    if not loop.has_widths:
+        _log.warning("the map gives no width for %s: the road is %g m wide (--width).", names, DEFAULT_WIDTH_M)
+    source = f"{ATTRIBUTION} ({names})" if kind == ".osm" else f"a map's {names}"
+    return CentrelineFile(path, loop.centreline, None, source)
+
+
 def import_centreline(
     path: Path, *, reverse_travel: bool = False, width_m: float | None = None, start_m: float = 0.0
 ) -> Centreline:
+    """The centreline of `import_track`."""
+    return import_track(path, reverse_travel=reverse_travel, width_m=width_m, start_m=start_m).centreline
+
+
+def import_track(
+    path: Path, *, reverse_travel: bool = False, width_m: float | None = None, start_m: float = 0.0
+) -> ImportedTrack:
     """The track in `path`, optionally reversed, with a constant width, and with its start line moved forward.
 
     Where the inside of a bend has less room than the road's width and a car beside it need, the road is narrowed, and
@@ -37,7 +73,7 @@ def import_centreline(
     """
     if width_m is not None and not (math.isfinite(width_m) and 3.0 <= width_m <= 100.0):
         raise TrackError(f"--width must be from 3 to 100 m, got {width_m:g}.")
-    file = read_centreline_file(path)
+    file = read_track_file(path)
     wide = recentre(file.centreline)
     if width_m is not None:
         wide = with_width(wide, width_m)
@@ -57,7 +93,7 @@ def import_centreline(
     road = trace(line, DEFAULT_SPACING_M)
     if isinstance(road, Road):
         _report(find_narrowings(road, build_nodes(narrow)))
-    return narrow
+    return ImportedTrack(narrow, file.attribution)
 
 
 def _report(narrowings: list[Narrowing]) -> None:
