@@ -104,7 +104,7 @@ def read_text(path: Path) -> str:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise TrackError(f"{path}: a track is a file, this is a folder. Name the CSV file in it.")
+            raise TrackError(f"{path}: a track is a file, this is a folder. Name the file in it.")
         if not stat.S_ISREG(status.st_mode):
             raise TrackError(f"{path}: a track is a plain file, this is a device or a pipe. Save it to a file first.")
         if status.st_size > MAX_FILE_BYTES:
