@@ -81,14 +81,6 @@ CHANGES = {
         "slow cars pay penalties, too (`penalty_min_speed_mps` 0)", {"racer.rewards.penalty_min_speed_mps": 0.0}
     ),
 }
-# Changes of the result files that cannot be trained any more: their settings are gone, or the recipe has them.
-MEASURED_LABELS = {
-    "waves-0": "no Fourier features of the lap progress (`lap_fourier` 0)",
-    "kl-constant": "`desired_kl` not falling (`final_lr_fraction` 1)",
-    "min-speed": "slow cars pay no penalties (`penalty_min_speed_mps` 8)",
-    "margin": "a margin at the road's edge (0.1 m)",
-    "still-pedals": "a standing car pays by its pedals (`stillness_penalty` −0.01)",
-}
 
 
 @dataclass(frozen=True)
@@ -268,11 +260,6 @@ def gaps(evaluations: Sequence[Evaluation]) -> list[float]:
     return [found.gap_to_optimal for found in evaluations if found.gap_to_optimal is not None]
 
 
-def label(name: str) -> str:
-    """The line of a change in the table."""
-    return MEASURED_LABELS.get(name) or CHANGES[name].label
-
-
 def make_table(found: Mapping[str, Sequence[Evaluation]]) -> str:
     """A row for each change, as markdown."""
     return to_markdown(Table(list(COLUMNS), [row(name, found) for name in found]))
@@ -284,7 +271,7 @@ def row(name: str, found: Mapping[str, Sequence[Evaluation]]) -> list[str]:
     own = gaps(runs)
     shown = [MISSING if run.gap_to_optimal is None else f"{100.0 * run.gap_to_optimal:.1f}" for run in runs]
     return [
-        label(name),
+        CHANGES[name].label,
         ", ".join(percent(run.completion_rate) for run in runs),
         ", ".join(percent(run.clean_lap_rate) for run in runs),
         ", ".join(shown) + (" %" if own else ""),
@@ -324,7 +311,7 @@ def draw_gaps(found: Mapping[str, Sequence[Evaluation]]) -> bytes:
         colour = OPTIMUM if name == BASE else DRIVER
         axes.plot(lines[name], [place] * len(lines[name]), "o", color=colour, markersize=7, alpha=0.85, clip_on=False)
     axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
-    axes.set_yticks(range(len(order)), [plain(label(name)) for name in order], fontsize=9.5, color=TEXT)
+    axes.set_yticks(range(len(order)), [plain(CHANGES[name].label) for name in order], fontsize=9.5, color=TEXT)
     axes.set_xlim(left=0.0)
     axes.set_xlabel("gap to the optimal lap, %", color=FAINT, fontsize=10)
     axes.tick_params(colors=FAINT, labelsize=10, length=0)

@@ -24,6 +24,7 @@ from hotlap.sim.road_view import (
     VIEW_SIDE_SLIP,
     VIEW_THROTTLE,
     WIDTH_SCALE_M,
+    point_ahead,
 )
 from hotlap.sim.world import NUM_OBSERVATIONS
 from hotlap.tracks.registry import split_ids
@@ -125,3 +126,16 @@ def test_every_value_stays_in_its_range() -> None:
         assert (fleet.batch.obs >= space.low).all()
         assert (fleet.batch.obs <= space.high).all()
     assert np.abs(fleet.batch.obs[:, NUM_OBSERVATIONS:]).max(axis=0).min() > 0.0  # no column is always zero
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("distance_m", [0.0, 2_000.0, 1e9, np.inf, -np.inf, np.nan])
+def test_a_point_at_any_distance_lies_on_the_track(distance_m: float) -> None:
+    """A policy that has diverged can give a speed that is not finite: neither a hang nor another's memory."""
+    fleet = make_fleet(1)
+    track = fleet.scenario.ribbons.tracks[0]
+    node, _ = point_ahead(fleet.states[0], track, np.float32(distance_m))
+    assert 0 <= node < track["num_nodes"]
+    if np.isfinite(distance_m) and distance_m < 1e6:
+        ahead = fleet.states["node"][0] + int(fleet.states["share"][0] + distance_m / track["step_m"])
+        assert node == ahead % track["num_nodes"]

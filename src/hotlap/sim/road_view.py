@@ -66,8 +66,8 @@ def point_ahead(me, track, distance_m):
     steps = me.share + distance_m / track.step_m
     whole = int(steps)
     node = me.node + whole
-    while node >= track.num_nodes:
-        node -= track.num_nodes
+    if node < 0 or node >= track.num_nodes:  # also what becomes of a speed that is not finite
+        node %= track.num_nodes
     return node, steps - F(whole)
 
 

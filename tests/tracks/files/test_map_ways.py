@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hotlap.errors import TrackError
-from hotlap.tracks.files.map_ways import DEFAULT_WIDTH_M, Way, join_loop, project
+from hotlap.tracks.files.map_ways import DEFAULT_WIDTH_M, RoadMap, Way, project
+from hotlap.tracks.files.map_ways import join_loop as join
 from hotlap.tracks.geometry.centreline import length_m
 
 PATH = Path("map.osm")
@@ -23,6 +24,10 @@ def ring(radius_m=200.0, num_points=60):
         str(k): (LON + radius_m * math.cos(a) / EAST_M, LAT + radius_m * math.sin(a) / NORTH_M)
         for k, a in enumerate(angles)
     }
+
+
+def join_loop(path, ways, places):
+    return join(path, RoadMap(ways, places, ""))
 
 
 def way(name, /, *nodes, **tags):

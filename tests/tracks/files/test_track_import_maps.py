@@ -46,6 +46,17 @@ def test_a_road_without_width_says_which_it_got(write, caplog):
     assert record.message == "the map gives no width for way 71, way 72: the road is 10 m wide (--width)."
 
 
+def test_a_width_of_the_users_is_not_called_missing(write, caplog):
+    import_track(write("ring.osm", TEXTS["ring.osm"].replace('<tag k="width" v="12"/>', "")), width_m=9.0)
+    assert caplog.text == ""
+
+
+def test_what_a_geojson_file_says_of_its_origin_is_kept(write):
+    text = geojson_text(copyright="Surveyed by the club.", license="CC0", generator=7)
+    assert import_track(write("ring.geojson", text)).attribution == "Surveyed by the club. CC0 (line 1)"
+    assert import_track(write("ring.geojson", geojson_text())).attribution == "(line 1)"
+
+
 UTM = json.dumps({"type": "LineString", "coordinates": [[500_000.0, 5_500_000.0], [500_100.0, 5_500_000.0]]})
 LAUGHS = '<?xml version="1.0"?><!DOCTYPE osm [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><osm>&b;</osm>'
 BAD = {

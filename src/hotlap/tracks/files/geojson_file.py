@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.errors import TrackError
-from hotlap.tracks.files.map_ways import Degrees, Way
+from hotlap.tracks.files.map_ways import Degrees, RoadMap, Way
 
 MAX_POINTS = 300_000
 _DIGITS = 6  # of a degree: lines whose ends differ by less than a decimetre meet
+_ATTRIBUTIONS = ("attribution", "copyright", "license")
 _WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
 
 
-def read_geojson(path: Path, text: str) -> tuple[list[Way], dict[Hashable, Degrees]]:
-    """The lines of a file, and where their points are."""
+def read_geojson(path: Path, text: str) -> RoadMap:
+    """The map in a GeoJSON file; its attribution is what its members of such names say."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -41,7 +42,8 @@ def read_geojson(path: Path, text: str) -> tuple[list[Way], dict[Hashable, Degre
         if len(places) > MAX_POINTS:
             raise TrackError(f"{path}: has more than {MAX_POINTS} points. Cut out one circuit.")
         ways.append(Way(name or f"line {number}", nodes, tags))
-    return ways, places
+    stated = (found.get(name) for name in _ATTRIBUTIONS)
+    return RoadMap(ways, places, " ".join(text[:500] for text in stated if isinstance(text, str)))
 
 
 def _lines(found: Any, tags: dict[str, str]) -> Iterator[tuple[str, list[Any], dict[str, str]]]:

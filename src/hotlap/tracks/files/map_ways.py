@@ -53,6 +53,15 @@ class Way:
 
 
 @dataclass(frozen=True)
+class RoadMap:
+    """The ways of a file, where their nodes are, and whose data it is, if the file or its format says so."""
+
+    ways: Sequence[Way]
+    places: Mapping[Hashable, Degrees]
+    attribution: str
+
+
+@dataclass(frozen=True)
 class Piece:
     """A stretch of a way from junction to junction."""
 
@@ -79,9 +88,9 @@ class Loop:
     has_widths: bool
 
 
-def join_loop(path: Path, ways: Sequence[Way], places: Mapping[Hashable, Degrees]) -> Loop:
-    """The longest loop that the roads among these ways form; a TrackError in one line if there is none."""
-    roads = _roads(ways)
+def join_loop(path: Path, found: RoadMap) -> Loop:
+    """The longest loop that the roads of a map form; a TrackError in one line if there is none."""
+    roads, places = _roads(found.ways), found.places
     if not roads:
         raise TrackError(f"{path}: has no road. It needs ways tagged highway=raceway, or other lines that form a loop.")
     pieces = _prune(_split(roads, places))

@@ -6,7 +6,7 @@ from typing import cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from hotlap.errors import TrackError
-from hotlap.tracks.files.map_ways import Degrees, Way
+from hotlap.tracks.files.map_ways import Degrees, RoadMap, Way
 
 ATTRIBUTION = "© OpenStreetMap contributors, Open Database License 1.0"
 
@@ -16,8 +16,8 @@ _MAX_DEPTH = 8
 _CHUNK = 1 << 16
 
 
-def read_osm(path: Path, text: str) -> tuple[list[Way], dict[Hashable, Degrees]]:
-    """The ways of a file, and where their nodes are."""
+def read_osm(path: Path, text: str) -> RoadMap:
+    """The map in a file of OpenStreetMap."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise TrackError(f"{path}: a map has no document type or entities, this has. Export it again.")
     places: dict[Hashable, Degrees] = {}
@@ -36,7 +36,8 @@ def read_osm(path: Path, text: str) -> tuple[list[Way], dict[Hashable, Degrees]]
         line = error.position[0]
         raise TrackError(f"{path}:{line}: is not XML ({error}). Export the map again.") from None
     # An extract may leave out nodes of ways that leave its area: such a way is cut there.
-    return [part for way in ways for part in _known_parts(way, places)], places
+    parts = [part for way in ways for part in _known_parts(way, places)]
+    return RoadMap(parts, places, ATTRIBUTION)
 
 
 def _children(path: Path, text: str) -> Iterator[Element]:

@@ -10,7 +10,7 @@ from hotlap.tracks.files.centreline_file import CentrelineFile, read_centreline_
 from hotlap.tracks.files.csv_table import read_text
 from hotlap.tracks.files.geojson_file import read_geojson
 from hotlap.tracks.files.map_ways import DEFAULT_WIDTH_M, join_loop
-from hotlap.tracks.files.osm_file import ATTRIBUTION, read_osm
+from hotlap.tracks.files.osm_file import read_osm
 from hotlap.tracks.geometry.bend_narrowing import Narrowing, find_narrowings, narrow_tight_bends
 from hotlap.tracks.geometry.centreline import (
     Centreline,
@@ -41,19 +41,21 @@ class ImportedTrack:
     attribution: str
 
 
-def read_track_file(path: Path) -> CentrelineFile:
-    """The points of a file: a CSV table, or a map in OpenStreetMap's XML or GeoJSON, by the end of its name."""
+def read_track_file(path: Path, width_m: float | None = None) -> CentrelineFile:
+    """The points of a file: a CSV table, or a map in OpenStreetMap's XML or GeoJSON, by the end of its name.
+
+    With `width_m`, the width that it will get, a map need not have one.
+    """
     kind = path.suffix.lower()
     if kind not in MAP_SUFFIXES:
         return read_centreline_file(path)
     text = read_text(path)
-    ways, places = read_osm(path, text) if kind == ".osm" else read_geojson(path, text)
-    loop = join_loop(path, ways, places)
+    found = read_osm(path, text) if kind == ".osm" else read_geojson(path, text)
+    loop = join_loop(path, found)
     names = ", ".join(loop.names[:_MAX_PLACES]) + (" and more" if len(loop.names) > _MAX_PLACES else "")
-    if not loop.has_widths:
+    if width_m is None and not loop.has_widths:
         _log.warning("the map gives no width for %s: the road is %g m wide (--width).", names, DEFAULT_WIDTH_M)
-    source = f"{ATTRIBUTION} ({names})" if kind == ".osm" else f"a map's {names}"
-    return CentrelineFile(path, loop.centreline, None, source)
+    return CentrelineFile(path, loop.centreline, None, f"{found.attribution} ({names})".strip())
 
 
 def import_centreline(
@@ -73,7 +75,7 @@ def import_track(
     """
     if width_m is not None and not (math.isfinite(width_m) and 3.0 <= width_m <= 100.0):
         raise TrackError(f"--width must be from 3 to 100 m, got {width_m:g}.")
-    file = read_track_file(path)
+    file = read_track_file(path, width_m)
     wide = recentre(file.centreline)
     if width_m is not None:
         wide = with_width(wide, width_m)
