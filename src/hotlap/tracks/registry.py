@@ -23,10 +23,9 @@ from hotlap.sim.compilation import home_folder
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.files.centreline_file import read_centreline, write_centreline
+from hotlap.tracks.files.centreline_file import read_road, write_centreline
 from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry.centreline import Centreline
-from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.geometry.spline import FloatArray
 
 # Random starts are limited to the speed of a lap with this fraction of the grip, so that every start can be driven.
@@ -205,13 +204,13 @@ def _load(entry: TrackEntry) -> Track:
 
 
 def _build(entry: TrackEntry) -> Track:
-    centreline = read_centreline(entry.path)
+    centreline, nodes = read_road(entry.path)
     return Track(
         entry.track_id,
         entry.name,
         entry.character,
         centreline,
-        build_nodes(centreline),
+        nodes,
         entry.track_id in _shipped(),
         _about().get(entry.track_id, {}).get("medals_s", {}),
     )

@@ -11,10 +11,9 @@ import numpy as np
 
 from hotlap.errors import TrackError
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.files.centreline_file import read_centreline, write_centreline
+from hotlap.tracks.files.centreline_file import read_road, write_centreline
 from hotlap.tracks.files.track_import import import_centreline
 from hotlap.tracks.geometry.centreline import Centreline
-from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.registry import Track, list_tracks, save_track
 
 MIN_POINTS, MAX_POINTS = 8, 2_000
@@ -95,8 +94,7 @@ def _check_file(path: Path) -> DrawnRoad:
         # Written and read again: the road must be the one that the saved file, rounded to millimetres, has.
         saved = path.with_name("track.csv")
         write_centreline(saved, imported)
-        centreline = read_centreline(saved)
-        nodes = build_nodes(centreline)
+        centreline, nodes = read_road(saved)
     except TrackError as error:
         place = _PLACE.match(str(error))
         point = int(place[1]) - _FIRST_ROW if place and place[1] else None

@@ -14,6 +14,7 @@ import numpy as np
 
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import TrackError
+from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.files.csv_table import (
     CsvTable,
     find_separator,
@@ -24,7 +25,7 @@ from hotlap.tracks.files.csv_table import (
     to_printable,
 )
 from hotlap.tracks.geometry.centreline import MIN_POINTS, Centreline
-from hotlap.tracks.geometry.node_builder import find_fault
+from hotlap.tracks.geometry.node_builder import try_to_build
 from hotlap.tracks.geometry.road import Fault
 from hotlap.tracks.geometry.spline import FloatArray
 
@@ -78,11 +79,16 @@ def read_centreline(path: str | os.PathLike[str]) -> Centreline:
 
     Coordinates are not moved, however far they are from the origin; `build_nodes` does that.
     """
+    return read_road(path)[0]
+
+
+def read_road(path: str | os.PathLike[str]) -> tuple[Centreline, RibbonNodes]:
+    """Read a track file as `read_centreline` does, and build its road."""
     file = read_centreline_file(path)
-    fault = find_fault(file.centreline)
-    if fault is not None:
-        file.refuse(fault)
-    return file.centreline
+    nodes = try_to_build(file.centreline)
+    if isinstance(nodes, Fault):
+        file.refuse(nodes)
+    return file.centreline, nodes
 
 
 def read_centreline_file(path: str | os.PathLike[str]) -> CentrelineFile:

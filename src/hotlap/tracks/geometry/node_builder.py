@@ -11,7 +11,7 @@ from hotlap.errors import TrackError
 from hotlap.sim.ribbon import RibbonNodes
 from hotlap.tracks.geometry.centreline import Centreline, recentre
 from hotlap.tracks.geometry.polyline import Crossing, self_crossings
-from hotlap.tracks.geometry.road import Fault, find_overpasses, road_fault, trace
+from hotlap.tracks.geometry.road import Fault, Road, find_overpasses, road_fault, trace
 from hotlap.tracks.geometry.spline import FloatArray
 from hotlap.tracks.geometry.walls import build_walls
 
@@ -32,14 +32,20 @@ def build_nodes(
         raise TrackError(
             f"runoff is {runoff_m} m and spacing {spacing_m} m; runoff must be at least 0, spacing positive."
         )
-    road = trace(recentre(centreline), spacing_m)
-    if isinstance(road, Fault):
-        raise TrackError(road.text)
-    crossings = find_overpasses(road)
-    fault = road_fault(road, crossings)
-    if fault is not None:
-        raise TrackError(fault.text)
-    road, wall_left_m, wall_right_m = build_walls(road, crossings, runoff_m)
+    nodes = try_to_build(centreline, runoff_m, spacing_m)
+    if isinstance(nodes, Fault):
+        raise TrackError(nodes.text)
+    return nodes
+
+
+def try_to_build(
+    centreline: Centreline, runoff_m: float = DEFAULT_RUNOFF_M, spacing_m: float = DEFAULT_SPACING_M
+) -> RibbonNodes | Fault:
+    """The nodes of `build_nodes`, or the first reason why there are none."""
+    laid = _lay(centreline, spacing_m)
+    if isinstance(laid, Fault):
+        return laid
+    road, wall_left_m, wall_right_m = build_walls(*laid, runoff_m)
     return RibbonNodes(
         step_m=road.step,
         x_m=road.x,
@@ -56,8 +62,17 @@ def build_nodes(
 
 def find_fault(centreline: Centreline) -> Fault | None:
     """The first reason `build_nodes` would refuse this centreline, or None."""
-    road = trace(recentre(centreline), DEFAULT_SPACING_M)
-    return road if isinstance(road, Fault) else road_fault(road, find_overpasses(road))
+    laid = _lay(centreline, DEFAULT_SPACING_M)
+    return laid if isinstance(laid, Fault) else None
+
+
+def _lay(centreline: Centreline, spacing_m: float) -> tuple[Road, list[Crossing]] | Fault:
+    """The road without walls and its overpasses, or the first reason why it cannot be driven."""
+    road = trace(recentre(centreline), spacing_m)
+    if isinstance(road, Fault):
+        return road
+    crossings = find_overpasses(road)
+    return road_fault(road, crossings) or (road, crossings)
 
 
 def edge_points(nodes: RibbonNodes, distance_left_m: FloatArray | float) -> FloatArray:
