@@ -1,0 +1,242 @@
+"""Draws random polygons with the corners of race circuits, from which the circuit generator makes roads.
+
+A polygon begins as a simple shape of a few long edges. Then corners get a second apex, and edges get features: hairpins,
+chicanes, esses, banks of sweepers. Features are drawn in metres, so they are as tight on a short circuit as on a long one.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from hotlap.tracks.generation.layouts import (
+    EdgeFrame,
+    Point,
+    Random,
+    draw_cells,
+    draw_star,
+    edge_frame,
+    perimeter,
+    turn_at,
+    unit_vector,
+)
+from hotlap.tracks.geometry.clothoid_path import PolygonCorner
+
+MIN_RADIUS_M = 6.0
+_SLOW_TURN_RAD = 1.9  # a base corner that turns farther than this is a hairpin
+
+
+class CircuitStyle(NamedTuple):
+    """The character of a circuit to be generated."""
+
+    length_m: float  # of the polygon before features are added
+    slow: float  # 0: sweepers and kinks; 1: hairpins and chicanes
+    dense: float  # 0: few features on long straights; 1: many
+
+
+def draw_circuit_base(rng: Random, style: CircuitStyle) -> list[PolygonCorner]:
+    """A simple polygon of about the style's length, randomly stretched, rotated and mirrored."""
+    points = _draw_outline(rng, style)
+    stretch = rng.between(1.0, 2.4)
+    cosine, sine = unit_vector(rng.between(0.0, 1.0))
+    points = [(stretch * (x * cosine - y * sine), x * sine + y * cosine) for x, y in points]
+    cosine, sine = unit_vector(rng.between(0.0, 1.0))
+    scale = style.length_m / perimeter(points)
+    side = 1.0 if rng.happens(0.5) else -1.0
+    points = [(scale * (x * cosine - y * sine), side * scale * (x * sine + y * cosine)) for x, y in points]
+    corners = []
+    for i, at in enumerate(points):
+        turn_rad = turn_at(points[i - 1], at, points[(i + 1) % len(points)])
+        corners.append(PolygonCorner(*at, _draw_radius(rng, style, turn_rad)))
+    return corners
+
+
+def _draw_outline(rng: Random, style: CircuitStyle) -> list[Point]:
+    if rng.happens(0.3):
+        return draw_cells(rng, max(2, min(7, int(style.length_m / rng.between(400.0, 800.0)))))
+    return draw_star(rng, 3 + rng.below(4 + int(style.length_m / 1500.0)), rng.between(0.3, 0.85))
+
+
+def _draw_radius(rng: Random, style: CircuitStyle, turn_rad: float) -> float:
+    """A radius from one of the classes slow, medium, fast."""
+    slow = 0.2 + 0.45 * style.slow
+    if turn_rad > _SLOW_TURN_RAD and rng.happens(0.2 + 0.5 * slow):
+        return _draw_hairpin_radius(rng)
+    chance = rng.between(0.0, 1.0)
+    if chance < slow:
+        radius_m = rng.between(10.0, 28.0)
+    elif chance < slow + 0.35:
+        radius_m = rng.between(28.0, 90.0)
+    else:
+        radius_m = _between_squared(rng, 80.0, 320.0)
+    # A slight turn on a small radius would look and drive like a kink.
+    return max(radius_m, rng.between(10.0, 60.0) / max(turn_rad, 0.05))
+
+
+def _draw_hairpin_radius(rng: Random) -> float:
+    return _between_squared(rng, MIN_RADIUS_M + 0.1, 24.0)
+
+
+def _between_squared(rng: Random, low: float, high: float) -> float:
+    """A number in [low, high), more often a low one."""
+    fraction = rng.between(0.0, 1.0)
+    return low + (high - low) * fraction * fraction
+
+
+def split_corner(rng: Random, corners: list[PolygonCorner], index: int) -> list[PolygonCorner]:
+    """The polygon with one corner cut off: two apexes, whose radius opens or tightens."""
+    count = len(corners)
+    before, at, after = corners[index - 1], corners[index], corners[(index + 1) % count]
+    entry, leaving = _edge(before, at), _edge(at, after)
+    size_m = rng.between(25.0, 160.0)
+    cut_in_m = min(size_m * rng.between(0.5, 1.5), 0.45 * entry.length_m)
+    cut_out_m = min(size_m * rng.between(0.5, 1.5), 0.45 * leaving.length_m)
+    tight_m, wide_m = rng.between(10.0, 0.5 * size_m + 10.0), rng.between(0.4, 1.5) * size_m + 10.0
+    first_m, second_m = (tight_m, wide_m) if rng.happens(0.5) else (wide_m, tight_m)
+    new = [entry.corner(entry.length_m - cut_in_m, 0.0, first_m), leaving.corner(cut_out_m, 0.0, second_m)]
+    return corners[:index] + new + corners[index + 1 :]
+
+
+def add_circuit_feature(rng: Random, style: CircuitStyle, corners: list[PolygonCorner]) -> list[PolygonCorner]:
+    """The polygon with a feature on one of its edges, more often a long one."""
+    count = len(corners)
+    lengths_m = [_edge(corners[i], corners[(i + 1) % count]).length_m for i in range(count)]
+    pick = max((rng.below(count) for _ in range(2 + rng.below(2))), key=lambda i: lengths_m[i])
+    side = 1.0 if rng.happens(0.5) else -1.0
+    frame = _edge(corners[pick], corners[(pick + 1) % count], side)
+    makers = _SLOW if rng.happens(0.2 + 0.6 * style.slow) else _FAST
+    return corners[: pick + 1] + makers[rng.below(len(makers))](rng, frame) + corners[pick + 1 :]
+
+
+def _edge(a: PolygonCorner, b: PolygonCorner, side: float = 1.0) -> EdgeFrame:
+    return edge_frame((a.x_m, a.y_m), (b.x_m, b.y_m), side)
+
+
+def _place(rng: Random, edge: EdgeFrame, size_m: float) -> float:
+    """Where a feature begins: often near the end of the edge, so that a straight leads to it, else near its start."""
+    free_m = max(edge.length_m - size_m, 0.0)
+    chance = rng.between(0.0, 1.0)
+    margin_m = min(rng.between(20.0, 140.0), 0.5 * free_m)
+    if chance < 0.45:
+        return free_m - margin_m
+    return margin_m if chance < 0.65 else rng.between(0.1, 0.9) * free_m
+
+
+def _hairpin(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A hairpin at the end of a detour to one side of the edge."""
+    radius_m = _draw_hairpin_radius(rng)
+    depth_m = rng.between(40.0, 70.0 + 0.3 * edge.length_m)
+    # The legs meet in a vertex far beyond the bend, so that one corner of up to 170 degrees has a single apex.
+    taper = rng.between(0.09, 0.4)
+    vertex_m = depth_m + radius_m * (float(np.sqrt(1.0 + taper * taper)) / taper - 1.0)
+    width_m = 2.0 * taper * vertex_m
+    lean_m = rng.between(-0.6, 0.6) * vertex_m
+    start_m = _place(rng, edge, width_m)
+    return [
+        edge.corner(start_m, 0.0, rng.between(9.0, 60.0)),
+        edge.corner(start_m + 0.5 * width_m + lean_m, vertex_m, radius_m),
+        edge.corner(start_m + width_m, 0.0, rng.between(9.0, 60.0)),
+    ]
+
+
+def _u_turn(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A detour round a long corner of half a turn, with one apex or two."""
+    radius_m = _between_squared(rng, 14.0, 90.0)
+    depth_m = rng.between(2.5, 4.0) * radius_m + rng.between(0.0, 0.4) * edge.length_m
+    far_m = radius_m * rng.between(2.0, 3.0)
+    width_m = far_m + depth_m * rng.between(0.0, 0.8)
+    start_m = _place(rng, edge, width_m)
+    middle_m = start_m + 0.5 * width_m + rng.between(-0.4, 0.4) * depth_m
+    return [
+        edge.corner(start_m, 0.0, rng.between(10.0, 80.0)),
+        edge.corner(middle_m - 0.5 * far_m, depth_m + rng.between(-0.2, 0.2) * far_m, radius_m * rng.between(0.8, 1.2)),
+        edge.corner(middle_m + 0.5 * far_m, depth_m + rng.between(-0.2, 0.2) * far_m, radius_m * rng.between(0.8, 1.2)),
+        edge.corner(start_m + width_m, 0.0, rng.between(10.0, 80.0)),
+    ]
+
+
+def _spike(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A detour to one sharp corner."""
+    depth_m = rng.between(50.0, 90.0 + 0.3 * edge.length_m)
+    width_m = rng.between(0.6, 1.4) * depth_m
+    start_m = _place(rng, edge, width_m)
+    return [
+        edge.corner(start_m, 0.0, rng.between(12.0, 80.0)),
+        edge.corner(start_m + rng.between(-0.1, 1.1) * width_m, depth_m, rng.between(9.0, 24.0)),
+        edge.corner(start_m + width_m, 0.0, rng.between(12.0, 80.0)),
+    ]
+
+
+def _chicane(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A quick flick to one side."""
+    first_m, second_m = rng.between(8.0, 30.0), rng.between(8.0, 30.0)
+    forward_m = (first_m + second_m) * rng.between(0.0, 0.9)
+    sideways_m = (first_m + second_m) * rng.between(0.5, 1.3)
+    start_m = _place(rng, edge, forward_m)
+    return [edge.corner(start_m, 0.0, first_m), edge.corner(start_m + forward_m, sideways_m, second_m)]
+
+
+def _bus_stop(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A flick to one side and back."""
+    radius_m = rng.between(7.0, 24.0)
+    forward_m, sideways_m = radius_m * rng.between(0.6, 1.5), radius_m * rng.between(0.8, 1.4)
+    stay_m = radius_m * rng.between(1.4, 4.0)
+    start_m = _place(rng, edge, 2.0 * forward_m + stay_m)
+    return [
+        edge.corner(start_m, 0.0, radius_m),
+        edge.corner(start_m + forward_m, sideways_m, radius_m),
+        edge.corner(start_m + forward_m + stay_m, sideways_m, radius_m),
+        edge.corner(start_m + 2.0 * forward_m + stay_m, 0.0, radius_m),
+    ]
+
+
+def _fast_chicane(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A swerve to one side at speed."""
+    radius_m = rng.between(30.0, 110.0)
+    forward_m, sideways_m = radius_m * rng.between(0.6, 1.1), radius_m * rng.between(0.2, 0.5)
+    start_m = _place(rng, edge, forward_m)
+    return [edge.corner(start_m, 0.0, radius_m), edge.corner(start_m + forward_m, sideways_m, radius_m)]
+
+
+def _esses(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A flowing left-right-left."""
+    return _swing(rng, edge, 2 + rng.below(4), rng.between(40.0, 120.0))
+
+
+def _sweepers(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A bank of fast bends to both sides."""
+    return _swing(rng, edge, 2 + rng.below(4), rng.between(110.0, 300.0))
+
+
+def _swing(rng: Random, edge: EdgeFrame, count: int, pitch_m: float) -> list[PolygonCorner]:
+    start_m = rng.between(0.0, 1.0) * max(edge.length_m - pitch_m * (count + 1), 0.0)
+    corners = []
+    for k in range(count):
+        sideways_m = pitch_m * rng.between(0.12, 0.45) * (1.0 if k % 2 == 0 else -1.0)
+        radius_m = pitch_m * rng.between(0.5, 1.2)
+        corners.append(edge.corner(start_m + pitch_m * (k + rng.between(0.8, 1.2)), sideways_m, radius_m))
+    return corners
+
+
+def _bend(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A fast bend between two straights."""
+    sideways_m = rng.between(0.04, 0.3) * edge.length_m
+    return [edge.corner(rng.between(0.25, 0.75) * edge.length_m, sideways_m, rng.between(60.0, 300.0))]
+
+
+def _loop(rng: Random, edge: EdgeFrame) -> list[PolygonCorner]:
+    """A wide detour of four corners."""
+    width_m = rng.between(0.3, 0.7) * edge.length_m
+    depth_m = rng.between(0.3, 1.0) * width_m
+    start_m = rng.between(0.1, 0.9) * (edge.length_m - width_m)
+    return [
+        edge.corner(start_m, 0.0, rng.between(12.0, 100.0)),
+        edge.corner(start_m + rng.between(0.0, 0.3) * width_m, depth_m, rng.between(12.0, 140.0)),
+        edge.corner(start_m + rng.between(0.7, 1.0) * width_m, depth_m, rng.between(12.0, 140.0)),
+        edge.corner(start_m + width_m, 0.0, rng.between(12.0, 100.0)),
+    ]
+
+
+_Makers = tuple[Callable[[Random, EdgeFrame], list[PolygonCorner]], ...]
+_SLOW: _Makers = (_hairpin, _hairpin, _u_turn, _spike, _chicane, _chicane, _bus_stop, _loop)
+_FAST: _Makers = (_esses, _sweepers, _bend, _fast_chicane, _loop, _loop, _loop, _u_turn, _u_turn, _u_turn)
