@@ -7,8 +7,10 @@ from hotlap.errors import TrackError
 from hotlap.tracks.generation.circuit_layouts import (
     MIN_RADIUS_M,
     CircuitStyle,
-    add_circuit_feature,
+    add_bends,
+    add_detour,
     draw_circuit_base,
+    slow_down,
     split_corner,
 )
 from hotlap.tracks.generation.circuit_widths import draw_half_widths, draw_sides, draw_width_style, fit_to_bends
@@ -34,6 +36,9 @@ _CHECK_SLACK_M = 1.0  # for the error of coarse points
 _CLEARANCE_M = 3.0, 14.0  # between the edges of two parts of the road
 # Parts that are near each other along the road may be this close, and this much farther apart for each metre between them.
 _FIRST_CHECKED_M, _LEAST_APART_M, _APART_SLOPE = 26.0, 6.0, 0.12
+_TARGET_M = 1000.0, 7000.0  # length of a lap that detours add up to
+_DEPTH_M = 50.0, 700.0  # of a detour
+_BENDS_EVERY_M = 700.0, 3000.0
 _KINK_MARGIN = 5  # points before and after a bend over which kinks fade
 
 
@@ -59,18 +64,25 @@ def _attempt(rng: Random) -> Centreline | None:
 
 def _draw_path(rng: Random, apart_m: float) -> ClothoidPath | None:
     """A circuit's line, parts of which are `apart_m` from each other."""
-    style = CircuitStyle(rng.between(900.0, 6000.0), rng.between(0.0, 1.0), rng.between(0.0, 1.0))
+    target_m = rng.between(*_TARGET_M)
+    style = CircuitStyle(target_m * rng.between(0.45, 0.9), rng.between(0.0, 1.0), rng.happens(0.6))
     corners = draw_circuit_base(rng, style)
     path = _checked_path(corners, apart_m)
     if path is None:
         return None
+    num_detours = 1 + rng.below(2 + int(target_m / 1200.0))
     num_splits = rng.below(3)
-    num_features = 1 + int(style.length_m * 0.0009 * style.dense) + rng.below(3)
-    for number in range(num_splits + num_features):
-        if number < num_splits:
-            candidate = split_corner(rng, corners, rng.below(len(corners)))
+    num_bends = rng.below(1 + int(target_m / rng.between(*_BENDS_EVERY_M)))
+    for number in range(num_detours + num_splits + num_bends + 1):
+        if number == num_detours + num_splits + num_bends:
+            candidate = slow_down(rng, corners)
+        elif number >= num_detours + num_splits:
+            candidate = add_bends(rng, style, corners)
+        elif number >= num_detours:
+            candidate = split_corner(rng, corners)
         else:
-            candidate = add_circuit_feature(rng, style, corners)
+            depth_m = rng.between(0.2, 0.5) * (target_m - path.length_m)
+            candidate = add_detour(rng, style, corners, min(max(depth_m, _DEPTH_M[0]), _DEPTH_M[1]))
         candidate_path = _checked_path(candidate, apart_m)
         if candidate_path is not None:
             corners, path = candidate, candidate_path

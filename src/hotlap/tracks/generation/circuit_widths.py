@@ -39,9 +39,9 @@ class WidthStyle(NamedTuple):
 def draw_width_style(rng: Random) -> WidthStyle:
     """Mostly a road of 7 to 13 m, on some circuits of nearly constant width, on others half as wide in places."""
     chance, spread = rng.between(0.0, 1.0), _MAX_SPREAD * rng.between(0.0, 1.0)
-    if chance < 0.3:
-        return WidthStyle(rng.between(7.2, 9.5), spread)
-    return WidthStyle(rng.between(9.5, 13.0) if chance < 0.8 else rng.between(13.0, 19.0), spread)
+    if chance < 0.45:
+        return WidthStyle(rng.between(7.2, 10.0), spread)
+    return WidthStyle(rng.between(10.0, 13.0) if chance < 0.85 else rng.between(13.0, 19.0), spread)
 
 
 def draw_half_widths(rng: Random, style: WidthStyle, path: ClothoidPath, s_m: FloatArray) -> FloatArray:
