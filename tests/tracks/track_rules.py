@@ -43,8 +43,25 @@ def near_misses(track, margin_m):
     return int(np.sum(np.minimum(apart, lengths.sum() - apart) > 2.5 * needed))
 
 
-def faults(track, *, length_m=(600.0, 4000.0), width_m=(7.0, 15.0), start_curvature=1e-3):
-    """Every rule the track breaks, in words."""
+def inner_margin_m(track):
+    """The least distance from an edge to the centre of the bend that it is the inside of."""
+    kappa, _ = curvature(track)
+    inner = np.where(kappa > 0.0, track.width_left_m, track.width_right_m)
+    return float((1.0 / np.maximum(np.abs(kappa), 1e-9) - inner).min())
+
+
+def near_edges(track, margin_m, near_m):
+    """Pairs of points whose edges are nearer than a margin, though farther apart along the road than `near_m`."""
+    p, (_, ds) = points(track), curvature(track)
+    half = np.maximum(track.width_left_m, track.width_right_m)
+    s = np.cumsum(ds)
+    apart = np.abs(s[:, None] - s[None, :])
+    gap = np.hypot(p[:, None, 0] - p[None, :, 0], p[:, None, 1] - p[None, :, 1]) - half[:, None] - half[None, :]
+    return int(np.sum((gap < margin_m) & (np.minimum(apart, ds.sum() - apart) > near_m)))
+
+
+def faults(track, *, length_m=(600.0, 4000.0), width_m=(7.0, 15.0), start_curvature=1e-3, is_narrowed=False):
+    """Every rule the track breaks, in words; a narrowed road may be as wide as the inside of a bend allows."""
     ring = shapely.LinearRing(points(track))
     left, right = edges(track)
     outer, inner = (left, right) if shapely.Polygon(left).area > shapely.Polygon(right).area else (right, left)
@@ -58,8 +75,8 @@ def faults(track, *, length_m=(600.0, 4000.0), width_m=(7.0, 15.0), start_curvat
         "edges simple": left.is_simple and right.is_simple,
         "edges apart": not left.intersects(right),
         "road polygon": shapely.Polygon(outer, [inner]).is_valid,
-        "radius": 1.0 / np.abs(kappa).max() > max(9.0, widest + 3.0),
-        "clearance": near_misses(track, 6.0) == 0,
+        "radius": inner_margin_m(track) > 0.2 if is_narrowed else 1.0 / np.abs(kappa).max() > max(9.0, widest + 3.0),
+        "clearance": (near_edges(track, 1.0, 150.0) if is_narrowed else near_misses(track, 6.0)) == 0,
         "width": total.min() >= width_m[0] and total.max() <= width_m[1],
         "even spacing": steps.min() > 3.5 and steps.max() < 4.5,
         "straight start": np.abs(kappa[[-2, -1, 0, 1, 2, 3, 4]]).max() < start_curvature,

@@ -103,7 +103,7 @@ def test_a_negative_seed_is_refused_and_generation_gives_up_after_twenty_attempt
         generate(-1)
     tried = []
     monkeypatch.setattr(generator, "Random", lambda *seed: seed)
-    monkeypatch.setattr(generator, "_attempt", lambda family, seed: tried.append(seed))
+    monkeypatch.setattr(generator, "_attempt", lambda seed: tried.append(seed))
     with pytest.raises(TrackError, match="no valid track for seed 3 in 20 attempts"):
         generate(3)
     assert tried == [(3, attempt) for attempt in range(MAX_ATTEMPTS)]

@@ -1,14 +1,13 @@
 """Generates race tracks: every non-negative seed gives a track, the same one on every machine."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from hotlap.errors import TrackError
-from hotlap.tracks.generation.layouts import HAIRPINS_FIRST, Makers, Random, Style, add_feature, draw_base
+from hotlap.tracks.generation.layouts import Random, Style, add_feature, draw_base
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.clothoid_path import PI, ClothoidPath, PolygonCorner, round_corners, sin_cos, to_millimetres
 
@@ -16,60 +15,51 @@ TRAIN_SEEDS = range(100)
 TEST_SEEDS = range(10_000, 10_025)
 MAX_ATTEMPTS = 20
 MIN_LENGTH_M = 600.0
+MAX_LENGTH_M = 4000.0
 MIN_RADIUS_M = 9.5
 RADIUS_MARGIN_M = 3.5  # a centreline's radius over its half-width
 CLEARANCE_M = 12.0  # between the edges of two parts of the road: a runoff for each
 SPACING_M = 4.0
 _CHECK_SPACING_M = 8.0
 _CHECK_SLACK_M = 1.0  # for the error of coarse points
-_MIN_START_STRAIGHT_M = 70.0
+MIN_START_STRAIGHT_M = 70.0
 LINE_AT = 0.35  # position of the start line as a fraction of the start straight
 
 FloatArray = NDArray[np.float64]
 
 
-class Family(NamedTuple):
-    """What the tracks of one kind have in common."""
-
-    stream: tuple[int, ...]  # appended to the seed: each family draws numbers of its own
-    draw_style: Callable[[Random], Style]
-    count_features: Callable[[Random, Style], int]
-    twisty: Makers
-    lay_road: Callable[[Random, Style, float, FloatArray, FloatArray], Centreline]  # along the points of a lap
-    max_length_m: float
-
-
 def generate(seed: int) -> Centreline:
     """The track of this seed: valid, 0.6 to 4 km, points 4 m apart and rounded to the millimetre."""
-    return generate_of(SHORT_TRACKS, seed)
+    return first_valid(seed, (), _attempt)
 
 
-def generate_of(family: Family, seed: int) -> Centreline:
-    """The family's track of this seed."""
+def first_valid(seed: int, stream: tuple[int, ...], attempt: Callable[[Random], Centreline | None]) -> Centreline:
+    """The first attempt that gives a track; `stream` keeps the numbers of one kind of tracks apart from another's."""
     if seed < 0:
         raise TrackError(f"a track's seed is {seed}; it must be 0 or more.")
-    for attempt in range(MAX_ATTEMPTS):
-        track = _attempt(family, Random(seed, attempt, *family.stream))
+    for number in range(MAX_ATTEMPTS):
+        track = attempt(Random(seed, number, *stream))
         if track is not None:
             return track
     raise TrackError(f"no valid track for seed {seed} in {MAX_ATTEMPTS} attempts. Choose another seed.")
 
 
-def _attempt(family: Family, rng: Random) -> Centreline | None:
-    style = family.draw_style(rng)
+def _attempt(rng: Random) -> Centreline | None:
+    style = _draw_style(rng)
     corners = draw_base(rng, style)
     if rng.happens(0.5):
         corners.reverse()
-    path = _checked_path(corners, style, family.max_length_m)
+    path = _checked_path(corners, style)
     if path is None:
         return None
-    for _ in range(family.count_features(rng, style)):
-        candidate = add_feature(rng, style, corners, family.twisty)
-        candidate_path = _checked_path(candidate, style, family.max_length_m)
+    for _ in range(_count_features(rng, style)):
+        candidate = add_feature(rng, style, corners)
+        candidate_path = _checked_path(candidate, style)
         if candidate_path is not None:
             corners, path = candidate, candidate_path
     x, y = path.sample(path.point_on_longest_straight(LINE_AT), SPACING_M)
-    track = family.lay_road(rng, style, path.length_m, x, y)
+    right, left = (_slow_waves(rng, style.half_width_m, len(x)) for _ in range(2))
+    track = rounded_centreline(x, y, right, left)
     needed_m = 2.0 * style.half_width_m + CLEARANCE_M
     return track if _is_clear(track.x_m, track.y_m, path.length_m, needed_m) else None
 
@@ -87,15 +77,15 @@ def _draw_style(rng: Random) -> Style:
     )
 
 
-def _checked_path(corners: list[PolygonCorner], style: Style, max_length_m: float) -> ClothoidPath | None:
+def _checked_path(corners: list[PolygonCorner], style: Style) -> ClothoidPath | None:
     """The rounded polygon, or None where it breaks a rule."""
     try:
         path = round_corners(corners)
     except TrackError:
         return None
-    if not MIN_LENGTH_M <= path.length_m <= max_length_m:
+    if not MIN_LENGTH_M <= path.length_m <= MAX_LENGTH_M:
         return None
-    if np.min(path.radii_m) < style.min_radius_m or np.max(path.straight_length_m) < _MIN_START_STRAIGHT_M:
+    if np.min(path.radii_m) < style.min_radius_m or np.max(path.straight_length_m) < MIN_START_STRAIGHT_M:
         return None
     x, y = path.sample(0.0, _CHECK_SPACING_M)
     return path if _is_clear(x, y, path.length_m, 2.0 * style.half_width_m + CLEARANCE_M + _CHECK_SLACK_M) else None
@@ -117,12 +107,6 @@ def _count_features(rng: Random, style: Style) -> int:
     return 1 + int(0.0008 * style.length_m) + rng.below(most)
 
 
-def _lay_road(rng: Random, style: Style, length_m: float, x: FloatArray, y: FloatArray) -> Centreline:
-    del length_m
-    right, left = (_slow_waves(rng, style.half_width_m, len(x)) for _ in range(2))
-    return rounded_centreline(x, y, right, left)
-
-
 def rounded_centreline(x: FloatArray, y: FloatArray, right: FloatArray, left: FloatArray) -> Centreline:
     """The centreline from the origin, in whole millimetres."""
     return Centreline(*(to_millimetres(values) for values in (x - x[0], y - y[0], right, left)))
@@ -142,6 +126,3 @@ def sine_wave(num_points: int, waves: int, phase: float) -> FloatArray:
     turns = np.arange(num_points) / num_points * waves + phase
     sine, _ = sin_cos((turns - np.floor(turns) - 0.5) * 2.0 * PI)
     return sine
-
-
-SHORT_TRACKS = Family((), _draw_style, _count_features, HAIRPINS_FIRST, _lay_road, max_length_m=4000.0)

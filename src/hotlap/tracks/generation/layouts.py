@@ -72,15 +72,15 @@ def unit_vector(turns: float) -> Point:
 
 def draw_base(rng: Random, style: Style) -> list[PolygonCorner]:
     """A simple anticlockwise polygon of about the style's length, randomly stretched and rotated."""
-    points = _cells(rng, style) if rng.happens(0.2 + 0.5 * style.technical) else _star(rng, style)
+    points = _cells_of(rng, style) if rng.happens(0.2 + 0.5 * style.technical) else _star_of(rng, style)
     stretch = rng.between(1.0, 1.9)
     cosine, sine = unit_vector(rng.between(0.0, 1.0))
     points = [(stretch * (x * cosine - y * sine), x * sine + y * cosine) for x, y in points]
     cosine, sine = unit_vector(rng.between(0.0, 1.0))
-    scale = style.length_m / _perimeter(points)
+    scale = style.length_m / perimeter(points)
     points = [(scale * (x * cosine - y * sine), scale * (x * sine + y * cosine)) for x, y in points]
     return [
-        PolygonCorner(x, y, draw_radius(rng, style, _turn(points[i - 1], (x, y), points[(i + 1) % len(points)])))
+        PolygonCorner(x, y, draw_radius(rng, style, turn_at(points[i - 1], (x, y), points[(i + 1) % len(points)])))
         for i, (x, y) in enumerate(points)
     ]
 
@@ -100,20 +100,23 @@ def draw_radius(rng: Random, style: Style, turn_rad: float) -> float:
     return max(radius_m, arc_m / max(turn_rad, 0.05), style.min_radius_m + 1.0)
 
 
-def add_feature(rng: Random, style: Style, corners: list[PolygonCorner], twisty: "Makers") -> list[PolygonCorner]:
-    """The polygon with a feature on one of its edges, more often a long one: one of `twisty`, or a flowing one."""
+def add_feature(rng: Random, style: Style, corners: list[PolygonCorner]) -> list[PolygonCorner]:
+    """The polygon with a feature on one of its edges, more often a long one: a twisty or a flowing one."""
     edges = [_frame(corners, i, 1.0) for i in range(len(corners))]
     pick = max((rng.below(len(edges)) for _ in range(3)), key=lambda i: edges[i].length_m)
     frame = _frame(corners, pick, 1.0 if rng.happens(0.5) else -1.0)
-    makers = twisty if rng.happens(0.25 + 0.6 * style.technical) else _FLOWING
+    makers = _TWISTY if rng.happens(0.25 + 0.6 * style.technical) else _FLOWING
     new = makers[rng.below(len(makers))](rng, style, frame)
     return corners[: pick + 1] + new + corners[pick + 1 :]
 
 
-def _star(rng: Random, style: Style) -> list[Point]:
-    """Points around a centre at uneven angles and distances."""
+def _star_of(rng: Random, style: Style) -> list[Point]:
     count = 4 + rng.below(3 + int(5.0 * style.technical + 0.0005 * style.length_m))
-    depth = rng.between(0.35, 0.8)
+    return draw_star(rng, count, rng.between(0.35, 0.8))
+
+
+def draw_star(rng: Random, count: int, depth: float) -> list[Point]:
+    """Points around a centre at uneven angles and distances; the nearest may lie `depth` of the way to the centre."""
     gaps = [rng.between(0.45, 1.0) for _ in range(count)]
     total = 0.0
     for gap in gaps:
@@ -128,10 +131,13 @@ def _star(rng: Random, style: Style) -> list[Point]:
     return points
 
 
-def _cells(rng: Random, style: Style) -> list[Point]:
-    """The outline of cells grown on a grid, its corners jittered: concave in ways that star shapes cannot be."""
+def _cells_of(rng: Random, style: Style) -> list[Point]:
     side_m = rng.between(75.0, 150.0) - 25.0 * style.technical
-    num_wanted = max(3, min(14, int(0.5 * style.length_m / side_m)))
+    return draw_cells(rng, max(3, min(14, int(0.5 * style.length_m / side_m))))
+
+
+def draw_cells(rng: Random, num_wanted: int) -> list[Point]:
+    """The outline of cells grown on a grid, its corners jittered: concave in ways that star shapes cannot be."""
     cells = {(0, 0)}
     for _ in range(40):
         if len(cells) >= num_wanted:
@@ -173,14 +179,15 @@ def _outline(cells: set[tuple[int, int]]) -> list[tuple[int, int]]:
     return outline if len(outline) == len(sides) else []
 
 
-def _turn(before: Point, at: Point, after: Point) -> float:
+def turn_at(before: Point, at: Point, after: Point) -> float:
     """The absolute turning angle (rad) at a point."""
     ax, ay, bx, by = at[0] - before[0], at[1] - before[1], after[0] - at[0], after[1] - at[1]
     norm = float(np.sqrt((ax * ax + ay * ay) * (bx * bx + by * by)))
     return abs(float(angle_of(np.array([(ax * bx + ay * by) / norm]), np.array([(ax * by - ay * bx) / norm]))[0]))
 
 
-def _perimeter(points: list[Point]) -> float:
+def perimeter(points: list[Point]) -> float:
+    """Length of the closed polygon."""
     total = 0.0
     for i, (x, y) in enumerate(points):
         dx, dy = x - points[i - 1][0], y - points[i - 1][1]
@@ -190,10 +197,15 @@ def _perimeter(points: list[Point]) -> float:
 
 def _frame(corners: list[PolygonCorner], index: int, side: float) -> EdgeFrame:
     a, b = corners[index], corners[(index + 1) % len(corners)]
-    dx, dy = b.x_m - a.x_m, b.y_m - a.y_m
+    return edge_frame((a.x_m, a.y_m), (b.x_m, b.y_m), side)
+
+
+def edge_frame(a: Point, b: Point, side: float) -> EdgeFrame:
+    """The edge from one point to another; `across` is to its left for side 1, to its right for -1."""
+    dx, dy = b[0] - a[0], b[1] - a[1]
     length = float(np.sqrt(dx * dx + dy * dy))
     ux, uy = dx / length, dy / length
-    return EdgeFrame((a.x_m, a.y_m), (ux, uy), (-uy * side, ux * side), length)
+    return EdgeFrame(a, (ux, uy), (-uy * side, ux * side), length)
 
 
 def _hairpin(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
@@ -279,7 +291,6 @@ def _loop(rng: Random, style: Style, edge: EdgeFrame) -> list[PolygonCorner]:
     ]
 
 
-Makers = tuple[Callable[[Random, Style, EdgeFrame], list[PolygonCorner]], ...]
-HAIRPINS_FIRST: Makers = (_hairpin, _hairpin, _hairpin, _spike, _chicane, _bus_stop, _esses)
-CHICANES_FIRST: Makers = (_chicane, _chicane, _bus_stop, _bus_stop, _hairpin, _spike, _esses)
-_FLOWING: Makers = (_esses, _bend, _bend, _loop, _spike, _hairpin)
+_Makers = tuple[Callable[[Random, Style, EdgeFrame], list[PolygonCorner]], ...]
+_TWISTY: _Makers = (_hairpin, _hairpin, _hairpin, _spike, _chicane, _bus_stop, _esses)
+_FLOWING: _Makers = (_esses, _bend, _bend, _loop, _spike, _hairpin)

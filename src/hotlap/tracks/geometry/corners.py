@@ -21,10 +21,12 @@ _CHICANE_M = 60.0
 
 @dataclass(frozen=True)
 class Corner:
-    """A numbered corner: the node of its apex and the angle it turns through, positive to the left."""
+    """A numbered corner: the node of its apex, the angle it turns through, positive to the left, and its extent."""
 
     apex: int
     turn_rad: float
+    first: int  # node where the road begins to turn
+    last: int  # less than `first` where the start line lies in the corner
 
 
 def find_corners(nodes: RibbonNodes) -> list[Corner]:
@@ -53,7 +55,7 @@ def _corner(nodes: RibbonNodes, run: IntArray) -> Corner:
     """The corner over a run of nodes; its apex is where half the angle is turned, which is stable on a round corner."""
     turning = np.cumsum(nodes.curvature_radpm[run]) * nodes.step_m
     middle = int(np.searchsorted(np.abs(turning), 0.5 * abs(turning[-1])))
-    return Corner(int(run[middle]), float(turning[-1]))
+    return Corner(int(run[middle]), float(turning[-1]), int(run[0]), int(run[-1]))
 
 
 def name_corners(nodes: RibbonNodes, corners: list[Corner]) -> list[str]:
