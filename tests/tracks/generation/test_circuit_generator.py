@@ -13,7 +13,7 @@ from hotlap.tracks.geometry.road_statistics import measure_road
 from tracks.track_rules import corners, curvature, digest, faults, longest_straight_m
 
 GOLDEN_SEEDS = (0, 1, 2, 3, 5, 8, 13, 21, 30_000)
-GOLDEN_SHA256 = "62cd894f5b2127be12eee47d245f65c66709d8307f4cad32c0adf3f207e5785a"
+GOLDEN_SHA256 = "4793ef2b194a3aa42b5d59a84ac77d7e978e39beebaa66484bc9735a8c6020c0"
 NUM_CIRCUITS = 60
 
 

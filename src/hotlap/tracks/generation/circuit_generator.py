@@ -5,6 +5,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from hotlap.errors import TrackError
 from hotlap.tracks.generation.circuit_layouts import (
+    MAX_STRAIGHT_M,
     MIN_RADIUS_M,
     CircuitStyle,
     add_bends,
@@ -27,18 +28,17 @@ from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.clothoid_path import ClothoidPath, FloatArray, PolygonCorner, round_corners
 
 MIN_LENGTH_M, MAX_LENGTH_M = 1000.0, 7000.0
-MAX_STRAIGHT_M = 1200.0
 KINK_WAVES_M = 60.0, 180.0
 MAX_KINK_M = 1.5
 _STREAM = (1,)
 _CHECK_SPACING_M = 9.0
 _CHECK_SLACK_M = 1.0  # for the error of coarse points
 _CLEARANCE_M = 3.0, 14.0  # between the edges of two parts of the road
-# Parts that are near each other along the road may be this close, and this much farther apart for each metre between them.
+# Parts that are near each other along the road may be this close, and as much farther for each metre between them.
 _FIRST_CHECKED_M, _LEAST_APART_M, _APART_SLOPE = 26.0, 6.0, 0.12
-_TARGET_M = 1000.0, 7000.0  # length of a lap that detours add up to
+_TARGET_M = 1100.0, 7200.0  # length of a lap that detours add up to
 _DEPTH_M = 50.0, 700.0  # of a detour
-_BENDS_EVERY_M = 700.0, 3000.0
+_BENDS_EVERY_M = 800.0, 4000.0
 _KINK_MARGIN = 5  # points before and after a bend over which kinks fade
 
 
@@ -64,8 +64,9 @@ def _attempt(rng: Random) -> Centreline | None:
 
 def _draw_path(rng: Random, apart_m: float) -> ClothoidPath | None:
     """A circuit's line, parts of which are `apart_m` from each other."""
-    target_m = rng.between(*_TARGET_M)
-    style = CircuitStyle(target_m * rng.between(0.45, 0.9), rng.between(0.0, 1.0), rng.happens(0.6))
+    fraction = rng.between(0.0, 1.0)
+    target_m = _TARGET_M[0] + (_TARGET_M[1] - _TARGET_M[0]) * 0.5 * (fraction + float(np.sqrt(fraction)))
+    style = CircuitStyle(target_m * rng.between(0.4, 0.9), rng.between(0.0, 1.0), rng.happens(0.7))
     corners = draw_circuit_base(rng, style)
     path = _checked_path(corners, apart_m)
     if path is None:
