@@ -13,7 +13,7 @@ from hotlap.tracks.geometry.road_statistics import measure_road
 from tracks.track_rules import corners, curvature, digest, faults, longest_straight_m
 
 GOLDEN_SEEDS = (0, 1, 2, 3, 5, 8, 13, 21, 30_000)
-GOLDEN_SHA256 = "4793ef2b194a3aa42b5d59a84ac77d7e978e39beebaa66484bc9735a8c6020c0"
+GOLDEN_SHA256 = "d7f836ae3aefb8a572db4f1ae5ea90c8981a77065f3181f89f0c5d3aa21c63e6"
 NUM_CIRCUITS = 60
 
 

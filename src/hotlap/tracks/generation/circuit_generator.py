@@ -38,7 +38,7 @@ _CLEARANCE_M = 3.0, 14.0  # between the edges of two parts of the road
 _FIRST_CHECKED_M, _LEAST_APART_M, _APART_SLOPE = 26.0, 6.0, 0.12
 _TARGET_M = 1100.0, 7200.0  # length of a lap that detours add up to
 _DEPTH_M = 50.0, 700.0  # of a detour
-_BENDS_EVERY_M = 800.0, 4000.0
+_BENDS_EVERY_M = 700.0, 3000.0
 _KINK_MARGIN = 5  # points before and after a bend over which kinks fade
 
 
@@ -71,7 +71,7 @@ def _draw_path(rng: Random, apart_m: float) -> ClothoidPath | None:
     path = _checked_path(corners, apart_m)
     if path is None:
         return None
-    num_detours = 1 + rng.below(2 + int(target_m / 1200.0))
+    num_detours = 2 + rng.below(2 + int(target_m / 1200.0))
     num_splits = rng.below(3)
     num_bends = rng.below(1 + int(target_m / rng.between(*_BENDS_EVERY_M)))
     for number in range(num_detours + num_splits + num_bends + 1):

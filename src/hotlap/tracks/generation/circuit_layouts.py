@@ -64,7 +64,7 @@ def _draw_outline(rng: Random, style: CircuitStyle) -> list[Point]:
 
 def _draw_radius(rng: Random, style: CircuitStyle, turn_rad: float) -> float:
     """A radius from one of the classes slow, medium, fast."""
-    slow = 0.15 + 0.45 * style.slow
+    slow = 0.1 + 0.4 * style.slow
     if turn_rad > _SLOW_TURN_RAD and rng.happens(0.2 + 0.5 * slow):
         return _draw_hairpin_radius(rng)
     chance = rng.between(0.0, 1.0)
@@ -73,7 +73,7 @@ def _draw_radius(rng: Random, style: CircuitStyle, turn_rad: float) -> float:
     elif chance < slow + 0.35:
         radius_m = rng.between(28.0, 90.0)
     else:
-        radius_m = _between_squared(rng, 80.0, 300.0)
+        radius_m = rng.between(70.0, 150.0) if turn_rad > _SHARP_TURN_RAD else rng.between(100.0, 300.0)
     # A slight turn on a small radius would look and drive like a kink.
     return max(radius_m, rng.between(10.0, 60.0) / max(turn_rad, 0.05))
 
@@ -170,7 +170,7 @@ def _hairpin(rng: Random, edge: EdgeFrame, depth_m: float) -> list[PolygonCorner
 
 def _long_corner(rng: Random, edge: EdgeFrame, depth_m: float) -> list[PolygonCorner]:
     """A detour round a long corner with one apex, of nearly half a turn."""
-    return _finger(rng, edge, depth_m, min(rng.between(16.0, 90.0), 0.5 * depth_m), rng.between(0.04, 0.5))
+    return _finger(rng, edge, depth_m, min(rng.between(18.0, 100.0), 0.6 * depth_m), rng.between(0.04, 0.5))
 
 
 def _finger(rng: Random, edge: EdgeFrame, depth_m: float, radius_m: float, taper: float) -> list[PolygonCorner]:
@@ -181,9 +181,9 @@ def _finger(rng: Random, edge: EdgeFrame, depth_m: float, radius_m: float, taper
     lean_m = rng.between(-0.6, 0.6) * vertex_m
     start_m = _place(rng, edge, width_m)
     return [
-        edge.corner(start_m, 0.0, rng.between(9.0, 60.0)),
+        edge.corner(start_m, 0.0, rng.between(9.0, 90.0)),
         edge.corner(start_m + 0.5 * width_m + lean_m, vertex_m, radius_m),
-        edge.corner(start_m + width_m, 0.0, rng.between(9.0, 60.0)),
+        edge.corner(start_m + width_m, 0.0, rng.between(9.0, 90.0)),
     ]
 
 
