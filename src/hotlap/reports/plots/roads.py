@@ -51,11 +51,13 @@ def draw_roads(
         for corners, colour, size in clouds:
             axes.scatter(list(map(x_of, corners)), list(map(y_of, corners)), s=size, color=colour, linewidths=0.0)
         _style(axes, x_label, y_label)
+        radii = list(map(math.log, _RADIUS_TICKS_M)), list(map(str, _RADIUS_TICKS_M))
         if x_of is _log_entry:
-            axes.set_xticks([math.log(tick + _ENTRY_OFFSET_M) for tick in _ENTRY_TICKS_M], _ENTRY_TICKS_M)
-            axes.set_yticks(list(map(math.log, _RADIUS_TICKS_M)), _RADIUS_TICKS_M)
+            entries_m = [math.log(tick + _ENTRY_OFFSET_M) for tick in _ENTRY_TICKS_M]
+            axes.set_xticks(entries_m, list(map(str, _ENTRY_TICKS_M)))
+            axes.set_yticks(*radii)
         else:
-            axes.set_xticks(list(map(math.log, _RADIUS_TICKS_M)), _RADIUS_TICKS_M)
+            axes.set_xticks(*radii)
     for index, nodes in enumerate(maps[:NUM_MAPS]):
         _draw_map(figure, index, nodes)
     return to_png(figure)

@@ -55,7 +55,7 @@ def _attempt(rng: Random) -> Centreline | None:
     start_m = path.point_on_longest_straight(LINE_AT)
     x_m, y_m = path.sample(start_m, SPACING_M)
     s_m = start_m + np.arange(len(x_m)) * (path.length_m / len(x_m))
-    s_m = np.where(s_m >= path.length_m, s_m - path.length_m, s_m)
+    s_m = np.where(s_m >= path.length_m, s_m - path.length_m, s_m).astype(np.float64)
     half_m = draw_half_widths(rng, widths, path, s_m)
     x_m, y_m = _add_kinks(rng, path.length_m, x_m, y_m)
     right_m, left_m = fit_to_bends(x_m, y_m, *draw_sides(rng, path.length_m, half_m))
