@@ -24,7 +24,7 @@ NEAR_TURN_RAD = math.radians(20.0)
 
 
 @dataclass(frozen=True)
-class Spread:
+class MeasureSpread:
     """A measure's percentiles, those of `PERCENTILES`."""
 
     real: tuple[float, ...]
@@ -37,7 +37,7 @@ class RoadComparison:
 
     num_real_corners: int
     num_generated_corners: int
-    spreads: dict[str, Spread]
+    spreads: dict[str, MeasureSpread]
     covered: float
     covered_many: float
     left_fraction: float  # of the generated corners
@@ -91,8 +91,8 @@ def _columns(corners: Sequence[CornerStatistics]) -> tuple[np.ndarray, ...]:
     return tuple(np.array(rows, dtype=np.float64).T)
 
 
-def _spread(pick: Callable[[_Item], float], real: Sequence[_Item], generated: Sequence[_Item]) -> Spread:
-    return Spread(_percentiles(list(map(pick, real))), _percentiles(list(map(pick, generated))))
+def _spread(pick: Callable[[_Item], float], real: Sequence[_Item], generated: Sequence[_Item]) -> MeasureSpread:
+    return MeasureSpread(_percentiles(list(map(pick, real))), _percentiles(list(map(pick, generated))))
 
 
 def _percentiles(values: list[float]) -> tuple[float, ...]:

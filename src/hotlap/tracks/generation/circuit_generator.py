@@ -1,4 +1,8 @@
-"""Generates tracks like real circuits: 1 to 7 km, straights up to 1.2 km, hairpins, a road of uneven width."""
+"""Generates tracks like real circuits: 1 to 7 km, straights up to 1.2 km, hairpins, a road of uneven width.
+
+All randomness comes from `Random`, and arithmetic is add, multiply, divide and square root in a fixed order, so a seed
+gives the same circuit on every machine.
+"""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -38,6 +42,7 @@ _CLEARANCE_M = 3.0, 14.0  # between the edges of two parts of the road
 _FIRST_CHECKED_M, _LEAST_APART_M, _APART_SLOPE = 26.0, 6.0, 0.12
 _TARGET_M = 1100.0, 7200.0  # length of a lap that detours add up to
 _DEPTH_M = 50.0, 700.0  # of a detour
+_DETOURS_EVERY_M = 1200.0
 _BENDS_EVERY_M = 700.0, 3000.0
 _KINK_MARGIN = 5  # points before and after a bend over which kinks fade
 
@@ -54,8 +59,8 @@ def _attempt(rng: Random) -> Centreline | None:
         return None
     start_m = path.point_on_longest_straight(LINE_AT)
     x_m, y_m = path.sample(start_m, SPACING_M)
-    s_m = start_m + np.arange(len(x_m)) * (path.length_m / len(x_m))
-    s_m = np.where(s_m >= path.length_m, s_m - path.length_m, s_m).astype(np.float64)
+    s_m: FloatArray = np.asarray(start_m + np.arange(len(x_m)) * (path.length_m / len(x_m)), dtype=np.float64)
+    s_m = np.where(s_m >= path.length_m, s_m - path.length_m, s_m)
     half_m = draw_half_widths(rng, widths, path, s_m)
     x_m, y_m = _add_kinks(rng, path.length_m, x_m, y_m)
     right_m, left_m = fit_to_bends(x_m, y_m, *draw_sides(rng, path.length_m, half_m))
@@ -71,24 +76,28 @@ def _draw_path(rng: Random, apart_m: float) -> ClothoidPath | None:
     path = _checked_path(corners, apart_m)
     if path is None:
         return None
-    num_detours = 2 + rng.below(2 + int(target_m / 1200.0))
+    num_detours = 2 + rng.below(2 + int(target_m / _DETOURS_EVERY_M))
     num_splits = rng.below(3)
     num_bends = rng.below(1 + int(target_m / rng.between(*_BENDS_EVERY_M)))
-    for number in range(num_detours + num_splits + num_bends + 1):
-        if number == num_detours + num_splits + num_bends:
-            candidate = slow_down(rng, corners)
-        elif number >= num_detours + num_splits:
-            candidate = add_bends(rng, style, corners)
-        elif number >= num_detours:
-            candidate = split_corner(rng, corners)
-        else:
-            depth_m = rng.between(0.2, 0.5) * (target_m - path.length_m)
-            candidate = add_detour(rng, style, corners, min(max(depth_m, _DEPTH_M[0]), _DEPTH_M[1]))
+    for change in (*num_detours * ("detour",), *num_splits * ("split",), *num_bends * ("bends",), "slow down"):
+        candidate = _change(rng, change, style, corners, target_m - path.length_m)
         candidate_path = _checked_path(candidate, apart_m)
         if candidate_path is not None:
             corners, path = candidate, candidate_path
     is_valid = path.length_m >= MIN_LENGTH_M and float(np.max(path.straight_length_m)) <= MAX_STRAIGHT_M
     return path if is_valid else None
+
+
+def _change(
+    rng: Random, change: str, style: CircuitStyle, corners: list[PolygonCorner], missing_m: float
+) -> list[PolygonCorner]:
+    """The polygon after one change; `missing_m` is how much longer it should be."""
+    if change == "detour":
+        depth_m = rng.between(0.2, 0.5) * missing_m
+        return add_detour(rng, style, corners, min(max(depth_m, _DEPTH_M[0]), _DEPTH_M[1]))
+    if change == "split":
+        return split_corner(rng, corners)
+    return add_bends(rng, style, corners) if change == "bends" else slow_down(rng, corners)
 
 
 def _checked_path(corners: list[PolygonCorner], apart_m: float) -> ClothoidPath | None:

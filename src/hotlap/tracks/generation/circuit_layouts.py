@@ -25,8 +25,7 @@ from hotlap.tracks.geometry.clothoid_path import PolygonCorner
 
 MIN_RADIUS_M = 6.0
 MAX_STRAIGHT_M = 1200.0
-_SLOW_TURN_RAD = 1.9  # a base corner that turns farther than this is a hairpin
-
+_SLOW_TURN_RAD = 1.9  # a base corner that turns farther than this may be a hairpin
 _SHARP_TURN_RAD = 0.7
 _LONG_EDGE_M = 250.0
 
