@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import ablations
+import road_statistics
 from hotlap.atomic_files import atomic_write
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.models.shipped_models import CHAMPION, GENERALIST
@@ -296,6 +297,16 @@ def lunar_line() -> str:
     )
 
 
+def roads_table() -> str:
+    """Generated circuits against real ones."""
+    return to_markdown(Table(road_statistics.HEADS, road_statistics.rows(read("roads"))))
+
+
+def roads_line() -> str:
+    """How many real corners the generated circuits cover."""
+    return road_statistics.coverage(read("roads"))
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "results": results_table,
     "tracks": tracks_table,
@@ -310,6 +321,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "gpu-speed": gpu_speed_table,
     "lunar": lunar_table,
     "lunar-line": lunar_line,
+    "roads": roads_table,
+    "roads-line": roads_line,
 }
 
 

@@ -305,6 +305,22 @@ def test_table_of_circuits_from_files(tmp_path, capsys, monkeypatch):
     assert "real_circuits: " in capsys.readouterr().err
 
 
+def test_generated_circuits_are_compared_with_files(tmp_path, capsys):
+    script, file, results = load("road_statistics"), DATA / "track-01.csv", tmp_path / "roads.json"
+    picture = tmp_path / "roads.png"
+    assert script.main([str(file), "--seeds", "2", "--json", str(results), "--picture", str(picture)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("| lap (m) | 890 / 890 / 890 | 890 to 890 | ")
+    assert " of the 7 real corners have a near one among the " in lines[-2]
+    assert json.loads(results.read_text(encoding="utf-8"))["spreads"]["lap (m)"]["real"][0] == pytest.approx(890, abs=1)
+    assert Image.open(picture).width > 1000
+    assert script.main([str(tmp_path / "missing.csv"), "--seeds", "1"]) == 2
+    assert capsys.readouterr().err.startswith("road_statistics: ")
+    with pytest.raises(SystemExit):
+        script.main([str(file), "--seeds", "0"])
+    assert "--seeds must be 1 or more" in capsys.readouterr().err
+
+
 def test_training_over_the_bridge_is_measured_with_and_without_it(compiled, capsys):
     small = ["--cars", "4", "--rollouts", "1", "--library-rollouts", "1", "--library-steps", "64"]
     assert load("bridge_training").main(small) == 0

@@ -1,4 +1,4 @@
-"""Generate what the generalist was trained on beside the split `train`: short tracks `gen-…` and circuits `circ-…`.
+"""Generate what a generalist is trained on beside the split `train`: short tracks `gen-…` and circuits `circ-…`.
 
 usage: python tools/generate_training_tracks.py [--short 600] [--circuits 900]
 

@@ -52,11 +52,12 @@ def inner_margin_m(track):
 
 def near_edges(track, margin_m, near_m):
     """Pairs of points whose edges are nearer than a margin, though farther apart along the road than `near_m`."""
-    p, (_, ds) = points(track), curvature(track)
-    half = np.maximum(track.width_left_m, track.width_right_m)
-    s = np.cumsum(ds)
-    apart = np.abs(s[:, None] - s[None, :])
-    gap = np.hypot(p[:, None, 0] - p[None, :, 0], p[:, None, 1] - p[None, :, 1]) - half[:, None] - half[None, :]
+    p, (_, ds) = points(track)[::2], curvature(track)
+    half = np.maximum(track.width_left_m, track.width_right_m)[::2]
+    i, j = shapely.STRtree(shapely.points(p)).query(shapely.points(p), "dwithin", 2.0 * half.max() + margin_m)
+    s = np.cumsum(ds)[::2]
+    apart = np.abs(s[i] - s[j])
+    gap = np.hypot(*(p[i] - p[j]).T) - half[i] - half[j]
     return int(np.sum((gap < margin_m) & (np.minimum(apart, ds.sum() - apart) > near_m)))
 
 

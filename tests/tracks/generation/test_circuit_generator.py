@@ -13,7 +13,7 @@ from hotlap.tracks.geometry.road_statistics import measure_road
 from tracks.track_rules import corners, curvature, digest, faults, longest_straight_m
 
 GOLDEN_SEEDS = (0, 1, 2, 3, 5, 8, 13, 21, 30_000)
-GOLDEN_SHA256 = "62cd894f5b2127be12eee47d245f65c66709d8307f4cad32c0adf3f207e5785a"
+GOLDEN_SHA256 = "d7f836ae3aefb8a572db4f1ae5ea90c8981a77065f3181f89f0c5d3aa21c63e6"
 NUM_CIRCUITS = 60
 
 
@@ -73,8 +73,9 @@ def test_circuits_have_corners_of_every_kind_to_both_sides():
 
 def test_long_straights_of_wide_roads_end_in_slow_corners():
     found = [corner for track in circuits()[:20] for corner in measure_road(build_nodes(track)).corners]
-    slow = [corner for corner in found if corner.entry_m > 200.0 and corner.radius_m < 22.0 and corner.width_m > 10.0]
-    assert len(slow) >= 5
+    wide = [corner for corner in found if corner.entry_m > 200.0 and corner.width_m > 10.0]
+    assert len(wide) > 30
+    assert np.mean([corner.radius_m < 22.0 for corner in wide]) > 0.45
 
 
 def test_a_road_changes_its_width_quickly_in_places_but_never_in_a_step():

@@ -1,10 +1,15 @@
-"""Generates tracks like real circuits: 1 to 7 km, straights up to 1.2 km, hairpins, a road of uneven width."""
+"""Generates tracks like real circuits: 1 to 7 km, straights up to 1.2 km, hairpins, a road of uneven width.
+
+All randomness comes from `Random`, and arithmetic is add, multiply, divide and square root in a fixed order, so a seed
+gives the same circuit on every machine.
+"""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from hotlap.errors import TrackError
 from hotlap.tracks.generation.circuit_layouts import (
+    MAX_STRAIGHT_M,
     MIN_RADIUS_M,
     CircuitStyle,
     add_bends,
@@ -27,17 +32,17 @@ from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.clothoid_path import ClothoidPath, FloatArray, PolygonCorner, round_corners
 
 MIN_LENGTH_M, MAX_LENGTH_M = 1000.0, 7000.0
-MAX_STRAIGHT_M = 1200.0
 KINK_WAVES_M = 60.0, 180.0
 MAX_KINK_M = 1.5
 _STREAM = (1,)
 _CHECK_SPACING_M = 9.0
 _CHECK_SLACK_M = 1.0  # for the error of coarse points
 _CLEARANCE_M = 3.0, 14.0  # between the edges of two parts of the road
-# Parts that are near each other along the road may be this close, and this much farther apart for each metre between them.
+# Parts that are near each other along the road may be this close, and as much farther for each metre between them.
 _FIRST_CHECKED_M, _LEAST_APART_M, _APART_SLOPE = 26.0, 6.0, 0.12
-_TARGET_M = 1000.0, 7000.0  # length of a lap that detours add up to
+_TARGET_M = 1100.0, 7200.0  # length of a lap that detours add up to
 _DEPTH_M = 50.0, 700.0  # of a detour
+_DETOURS_EVERY_M = 1200.0
 _BENDS_EVERY_M = 700.0, 3000.0
 _KINK_MARGIN = 5  # points before and after a bend over which kinks fade
 
@@ -54,7 +59,7 @@ def _attempt(rng: Random) -> Centreline | None:
         return None
     start_m = path.point_on_longest_straight(LINE_AT)
     x_m, y_m = path.sample(start_m, SPACING_M)
-    s_m = start_m + np.arange(len(x_m)) * (path.length_m / len(x_m))
+    s_m: FloatArray = np.asarray(start_m + np.arange(len(x_m)) * (path.length_m / len(x_m)), dtype=np.float64)
     s_m = np.where(s_m >= path.length_m, s_m - path.length_m, s_m)
     half_m = draw_half_widths(rng, widths, path, s_m)
     x_m, y_m = _add_kinks(rng, path.length_m, x_m, y_m)
@@ -64,30 +69,35 @@ def _attempt(rng: Random) -> Centreline | None:
 
 def _draw_path(rng: Random, apart_m: float) -> ClothoidPath | None:
     """A circuit's line, parts of which are `apart_m` from each other."""
-    target_m = rng.between(*_TARGET_M)
-    style = CircuitStyle(target_m * rng.between(0.45, 0.9), rng.between(0.0, 1.0), rng.happens(0.6))
+    fraction = rng.between(0.0, 1.0)
+    target_m = _TARGET_M[0] + (_TARGET_M[1] - _TARGET_M[0]) * 0.5 * (fraction + float(np.sqrt(fraction)))
+    style = CircuitStyle(target_m * rng.between(0.4, 0.9), rng.between(0.0, 1.0), rng.happens(0.7))
     corners = draw_circuit_base(rng, style)
     path = _checked_path(corners, apart_m)
     if path is None:
         return None
-    num_detours = 1 + rng.below(2 + int(target_m / 1200.0))
+    num_detours = 2 + rng.below(2 + int(target_m / _DETOURS_EVERY_M))
     num_splits = rng.below(3)
     num_bends = rng.below(1 + int(target_m / rng.between(*_BENDS_EVERY_M)))
-    for number in range(num_detours + num_splits + num_bends + 1):
-        if number == num_detours + num_splits + num_bends:
-            candidate = slow_down(rng, corners)
-        elif number >= num_detours + num_splits:
-            candidate = add_bends(rng, style, corners)
-        elif number >= num_detours:
-            candidate = split_corner(rng, corners)
-        else:
-            depth_m = rng.between(0.2, 0.5) * (target_m - path.length_m)
-            candidate = add_detour(rng, style, corners, min(max(depth_m, _DEPTH_M[0]), _DEPTH_M[1]))
+    for change in (*num_detours * ("detour",), *num_splits * ("split",), *num_bends * ("bends",), "slow down"):
+        candidate = _change(rng, change, style, corners, target_m - path.length_m)
         candidate_path = _checked_path(candidate, apart_m)
         if candidate_path is not None:
             corners, path = candidate, candidate_path
     is_valid = path.length_m >= MIN_LENGTH_M and float(np.max(path.straight_length_m)) <= MAX_STRAIGHT_M
     return path if is_valid else None
+
+
+def _change(
+    rng: Random, change: str, style: CircuitStyle, corners: list[PolygonCorner], missing_m: float
+) -> list[PolygonCorner]:
+    """The polygon after one change; `missing_m` is how much longer it should be."""
+    if change == "detour":
+        depth_m = rng.between(0.2, 0.5) * missing_m
+        return add_detour(rng, style, corners, min(max(depth_m, _DEPTH_M[0]), _DEPTH_M[1]))
+    if change == "split":
+        return split_corner(rng, corners)
+    return add_bends(rng, style, corners) if change == "bends" else slow_down(rng, corners)
 
 
 def _checked_path(corners: list[PolygonCorner], apart_m: float) -> ClothoidPath | None:

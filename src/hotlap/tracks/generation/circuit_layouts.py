@@ -1,7 +1,8 @@
 """Draws random polygons with the corners of race circuits, from which the circuit generator makes roads.
 
-A polygon begins as a simple shape of a few long edges. Then corners get a second apex, and edges get features: hairpins,
-chicanes, esses, banks of sweepers. Features are drawn in metres, so they are as tight on a short circuit as on a long one.
+A polygon begins as a simple shape of a few long edges. Then corners get a second apex, and edges get detours
+and bends: hairpins, chicanes, esses, banks of sweepers. Their radii are drawn in metres, the same on circuits of any
+length.
 """
 
 from collections.abc import Callable
@@ -23,8 +24,8 @@ from hotlap.tracks.generation.layouts import (
 from hotlap.tracks.geometry.clothoid_path import PolygonCorner
 
 MIN_RADIUS_M = 6.0
-_SLOW_TURN_RAD = 1.9  # a base corner that turns farther than this is a hairpin
-
+MAX_STRAIGHT_M = 1200.0
+_SLOW_TURN_RAD = 1.9  # a base corner that turns farther than this may be a hairpin
 _SHARP_TURN_RAD = 0.7
 _LONG_EDGE_M = 250.0
 
@@ -62,7 +63,7 @@ def _draw_outline(rng: Random, style: CircuitStyle) -> list[Point]:
 
 def _draw_radius(rng: Random, style: CircuitStyle, turn_rad: float) -> float:
     """A radius from one of the classes slow, medium, fast."""
-    slow = 0.15 + 0.45 * style.slow
+    slow = 0.1 + 0.4 * style.slow
     if turn_rad > _SLOW_TURN_RAD and rng.happens(0.2 + 0.5 * slow):
         return _draw_hairpin_radius(rng)
     chance = rng.between(0.0, 1.0)
@@ -71,7 +72,7 @@ def _draw_radius(rng: Random, style: CircuitStyle, turn_rad: float) -> float:
     elif chance < slow + 0.35:
         radius_m = rng.between(28.0, 90.0)
     else:
-        radius_m = _between_squared(rng, 80.0, 300.0)
+        radius_m = rng.between(70.0, 150.0) if turn_rad > _SHARP_TURN_RAD else rng.between(100.0, 300.0)
     # A slight turn on a small radius would look and drive like a kink.
     return max(radius_m, rng.between(10.0, 60.0) / max(turn_rad, 0.05))
 
@@ -138,9 +139,12 @@ def _pick_edge(rng: Random, corners: list[PolygonCorner], *, spares_longest: boo
     """An edge's index and frame, to one of its sides."""
     count = len(corners)
     lengths_m = [_edge(corners[i], corners[(i + 1) % count]).length_m for i in range(count)]
+    longest = lengths_m.index(max(lengths_m))
+    is_too_long = lengths_m[longest] > MAX_STRAIGHT_M
     if spares_longest:
-        lengths_m[lengths_m.index(max(lengths_m))] = 0.0
+        lengths_m[longest] = 0.0
     pick = max((rng.below(count) for _ in range(2 + rng.below(2))), key=lambda i: lengths_m[i])
+    pick = longest if is_too_long else pick
     return pick, _edge(corners[pick], corners[(pick + 1) % count], 1.0 if rng.happens(0.5) else -1.0)
 
 
@@ -160,25 +164,25 @@ def _place(rng: Random, edge: EdgeFrame, size_m: float) -> float:
 
 def _hairpin(rng: Random, edge: EdgeFrame, depth_m: float) -> list[PolygonCorner]:
     """A hairpin at the end of a detour."""
-    return _finger(rng, edge, depth_m, _draw_hairpin_radius(rng), rng.between(0.09, 0.4))
+    return _finger(rng, edge, depth_m, _draw_hairpin_radius(rng), rng.between(0.05, 0.35))
 
 
 def _long_corner(rng: Random, edge: EdgeFrame, depth_m: float) -> list[PolygonCorner]:
     """A detour round a long corner with one apex, of nearly half a turn."""
-    return _finger(rng, edge, depth_m, min(rng.between(16.0, 90.0), 0.5 * depth_m), rng.between(0.06, 0.7))
+    return _finger(rng, edge, depth_m, min(rng.between(18.0, 100.0), 0.6 * depth_m), rng.between(0.04, 0.5))
 
 
 def _finger(rng: Random, edge: EdgeFrame, depth_m: float, radius_m: float, taper: float) -> list[PolygonCorner]:
     """A detour to one side of the edge and back, round one corner."""
-    # The legs meet in a vertex far beyond the bend, so that one corner of up to 173 degrees has a single apex.
+    # The legs meet in a vertex far beyond the bend, so that one corner of up to 175 degrees has a single apex.
     vertex_m = depth_m + radius_m * (float(np.sqrt(1.0 + taper * taper)) / taper - 1.0)
     width_m = 2.0 * taper * vertex_m
     lean_m = rng.between(-0.6, 0.6) * vertex_m
     start_m = _place(rng, edge, width_m)
     return [
-        edge.corner(start_m, 0.0, rng.between(9.0, 60.0)),
+        edge.corner(start_m, 0.0, rng.between(9.0, 90.0)),
         edge.corner(start_m + 0.5 * width_m + lean_m, vertex_m, radius_m),
-        edge.corner(start_m + width_m, 0.0, rng.between(9.0, 60.0)),
+        edge.corner(start_m + width_m, 0.0, rng.between(9.0, 90.0)),
     ]
 
 
@@ -278,8 +282,8 @@ def _loop(rng: Random, edge: EdgeFrame, depth_m: float) -> list[PolygonCorner]:
 
 
 _Detours = tuple[Callable[[Random, EdgeFrame, float], list[PolygonCorner]], ...]
-_SLOW_DETOURS: _Detours = (_hairpin, _hairpin, _hairpin, _long_corner, _long_corner, _u_turn, _spike, _loop)
-_FAST_DETOURS: _Detours = (_long_corner, _long_corner, _long_corner, _u_turn, _loop)
+_SLOW_DETOURS: _Detours = (*3 * (_hairpin,), *3 * (_long_corner,), _u_turn, _spike, _loop)
+_FAST_DETOURS: _Detours = (*4 * (_long_corner,), _u_turn, _loop)
 _Bends = tuple[Callable[[Random, EdgeFrame], list[PolygonCorner]], ...]
 _SLOW_BENDS: _Bends = (_chicane, _chicane, _bus_stop, _esses)
 _FAST_BENDS: _Bends = (_fast_chicane, _esses, _sweepers, _sweepers, _bend)

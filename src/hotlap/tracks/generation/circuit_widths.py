@@ -1,4 +1,4 @@
-"""Draws the width of a circuit's road: of its own on every straight and corner, and never wider than a bend has room for."""
+"""Draws the widths of a circuit's road: each straight and corner has its own, and a bend none it has no room for."""
 
 from typing import NamedTuple
 
