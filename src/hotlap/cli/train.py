@@ -39,7 +39,7 @@ def train(
     steps: Annotated[
         int | None, typer.Option(help="Steps (decisions) to train for, summed over all environments.")
     ] = None,
-    track: Annotated[str | None, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = None,
+    track: Annotated[str | None, typer.Option(help="Track id (`hotlap tracks list`), or generated: new roads.")] = None,
     num_envs: Annotated[int | None, typer.Option(help="Number of parallel environments.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = None,
     run_name: Annotated[str | None, typer.Option(help="Name of the run under results/experiments, or a path.")] = None,

@@ -73,7 +73,9 @@ class RoadWorkers:
 
     def _start(self, run_seed: int) -> "subprocess.Popen[bytes]":
         # One core each: the libraries' own threads would take those of the training.
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+        threads = dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+        )
         worker = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
             python_command("hotlap.tracks.road_worker", str(run_seed)),
             stdin=subprocess.PIPE,
