@@ -93,6 +93,8 @@ def evaluate(
         return
     # `--track ''` must be refused, not replaced by the default.
     chosen = own_track(model) if track is None else track
+    if chosen == GENERATED and driver == "optimal":
+        raise ConfigError(f"--track {GENERATED}: the optimal driver drives one track at a time. Name one.")
     say_if_other_road(model, chosen)
     result, reference = _measure(driver, model, chosen, task)
     from_line = None

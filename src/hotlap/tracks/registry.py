@@ -41,6 +41,7 @@ SPLITS = {"train": TRAIN_SEEDS, "test": TEST_SEEDS}
 # The track of a training run on a stream of generated roads, and the seeds of the circuits on which it is evaluated.
 GENERATED = "generated"
 EVALUATION_SEEDS = range(50)
+MAX_ATTEMPTS = 16  # seeds of a generated road; hardly one in a hundred gives none
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,14 +240,23 @@ def _load(entry: TrackEntry) -> Track:
     return track
 
 
-def generated_track(track_id: str, name: str, centreline: Centreline) -> Track:
-    """A track of a generated centreline."""
-    return Track(track_id, name, "generated", centreline, build_nodes(centreline), False, {})
+def generated_track(track_id: str, name: str, seeds: Sequence[int], max_nodes: int | None = None) -> Track:
+    """The circuit of the first of these seeds that gives one which can be driven and has at most `max_nodes`."""
+    for seed in seeds:
+        try:
+            centreline = generate_circuit(seed)
+            nodes = build_nodes(centreline)
+        except TrackError:
+            continue
+        if max_nodes is None or nodes.num_nodes <= max_nodes:
+            return Track(track_id, name, "generated", centreline, nodes, False, {})
+    raise TrackError(f"track {track_id}: the seeds from {seeds[0]} to {seeds[-1]} give no circuit. Use other ones.")
 
 
 def _build(entry: TrackEntry) -> Track:
     if entry.path is None:
-        return generated_track(entry.track_id, entry.name, generate_circuit(entry.seed))
+        step = len(EVALUATION_SEEDS)
+        return generated_track(entry.track_id, entry.name, range(entry.seed, MAX_ATTEMPTS * step, step))
     centreline = read_centreline(entry.path)
     return Track(
         entry.track_id,
