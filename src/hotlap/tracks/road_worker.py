@@ -55,14 +55,20 @@ def main() -> None:
             os.nice(NICENESS)
     numbers: queue.SimpleQueue[int] = queue.SimpleQueue()
     threading.Thread(target=_read_numbers, args=(numbers,), name="numbers", daemon=True).start()
-    while True:
-        number = numbers.get()
-        try:
-            road = make_road(run_seed, number)
-        except HotlapError as error:
-            write_problem(roads, number, str(error))
-        else:
-            write_road(roads, number, road)
+    with suppress(BrokenPipeError):  # the training was killed
+        while True:
+            _make(roads, run_seed, numbers.get())
+    os._exit(PARENT_ENDED)
+
+
+def _make(roads: BinaryIO, run_seed: int, number: int) -> None:
+    """Make a road and write it, or why there is none."""
+    try:
+        road = make_road(run_seed, number)
+    except HotlapError as error:
+        write_problem(roads, number, str(error))
+    else:
+        write_road(roads, number, road)
 
 
 if __name__ == "__main__":
