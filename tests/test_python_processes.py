@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "hotlap"
 OWNER = "python_processes.py"
 # Files that may start programs.
-STARTERS = ("cli/doctor.py", "sweeps/local_pool.py", "web/optimum.py", "web/run_processes.py")
+STARTERS = ("cli/doctor.py", "sweeps/local_pool.py", "tracks/road_workers.py", "web/optimum.py", "web/run_processes.py")
 # Their processes begin with the current folder on the path.
 FORBIDDEN = ("multiprocessing", "torch.multiprocessing", "concurrent.futures.ProcessPoolExecutor", "runpy", "pty")
 STARTING_CALLS = ("system", "popen", "posix_spawn", "posix_spawnp", "startfile", "create_subprocess_exec",

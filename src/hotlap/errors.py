@@ -78,6 +78,10 @@ class ProcessLostError(TrainingError):
     """One of the processes that train a run together has died."""
 
 
+class RoadStreamError(ProcessLostError):
+    """The roads of a stream cannot be made, or a process that makes them has died."""
+
+
 class CudaError(HotlapError, RuntimeError):
     """A GPU that cannot be used, or that would not give the CPU's bits."""
 

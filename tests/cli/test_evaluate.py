@@ -11,6 +11,7 @@ import pytest
 
 from hotlap.evaluation.baseline import measure_casual_lap
 from hotlap.reports.model_laps import measure_baselines
+from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import load_track
 from tiny_runs import LUNAR, RACER, skip_evaluation, tiny_config, train
 
@@ -221,9 +222,28 @@ def test_the_table_of_a_split(hotlap, short_split):
     assert gap.startswith("gap to the optimal lap: median ")
 
 
+@pytest.fixture
+def few_roads(monkeypatch):
+    """Two roads for the evaluations of `generated`, instead of fifty."""
+    from hotlap.tracks import registry
+
+    monkeypatch.setattr(registry, "EVALUATION_SEEDS", range(2))
+    registry._evaluated.cache_clear()
+    yield
+    registry._evaluated.cache_clear()
+
+
+def test_generated_roads_are_driven_in_turn_and_have_no_gap(hotlap, few_roads):
+    answer = hotlap("evaluate", "generalist", "--track", "generated", "--episodes", 2, "--json")
+    found = answer.figures
+    assert (answer.code, found["track"], found["episodes"], found["gap_to_optimal"]) == (0, "generated", 2, None)
+    assert found["track_digest"] == track_digest(load_track("generated-000").nodes)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("optimal", "--track", "generated"), "the optimal driver drives one track at a time"),
         (("casual", "--split", "tset"), "split must be one of train, test, got 'tset'"),
         (("casual", "--split", "test", "--track", "track-01"), "--split test: it names the tracks already"),
         (("champion", "--split", "test"), "driver champion: none comes with the package for 'test-000'"),

@@ -10,7 +10,7 @@ from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.engine import Engine, Scenario
-from hotlap.sim.ribbon import pack_ribbons
+from hotlap.sim.ribbon import FAR_SPAN, Ribbons, pack_ribbons
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import car_record
 from hotlap.tracks import golden_traces
@@ -56,6 +56,18 @@ def differences(one: Batch, other: Batch) -> list[str]:
     return found
 
 
+def unlike_ribbons(world: Scenario, engine: Any) -> list[str]:
+    """What of the ribbons is different on the GPU after another second track was uploaded alone."""
+    num_nodes = int(world.ribbons.tracks[0]["num_nodes"])
+    parts = slice(1, 2), slice(num_nodes, None), slice(num_nodes + 2 * FAR_SPAN, None)
+    ribbons = Ribbons(*(array.copy() for array in world.ribbons))
+    for array, part in zip(ribbons, parts, strict=True):
+        array[part].view(np.uint8)[:] += np.uint8(1)
+    engine._cars.upload_ribbon(ribbons, parts)
+    pairs = zip(Ribbons._fields, engine._cars._ribbons, ribbons, strict=True)
+    return [name for name, mine, other in pairs if mine.copy_to_host().tobytes() != other.tobytes()]
+
+
 def main() -> int:
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
@@ -79,6 +91,7 @@ def main() -> int:
         batch.obs[:] = 0.0
         engine.observe(world, batch)
     found += differences(*batches)
+    found += unlike_ribbons(world, engines[1])
     print(sorted(set(found)), int(batches[0].states["episode"].min()))
     return 0
 

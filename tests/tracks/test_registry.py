@@ -8,7 +8,7 @@ import pytest
 
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
 from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS, generate
-from hotlap.tracks.registry import check_id, list_tracks, load_track, save_track, split_ids, user_folder
+from hotlap.tracks.registry import check_id, list_tracks, load_track, one_road, save_track, split_ids, user_folder
 
 BUILT_IN = ["track-01", "track-02", "track-03"]
 
@@ -117,3 +117,26 @@ def test_random_start_speeds_fall_no_faster_than_brakes_allow():
     squared = track.start_speed_mps**2
     braking_mps2 = (squared - np.roll(squared, -1)) / (2.0 * track.nodes.step_m)
     assert braking_mps2.max() < 9.81
+
+
+# --- a stream of generated roads ---
+
+
+def test_generated_is_no_single_road_but_stands_for_the_first_of_its_evaluations():
+    words = r"^track 'generated' is a stream of roads, .* generated-000 to generated-049, or another track\.$"
+    with pytest.raises(UnknownTrackError, match=words):
+        load_track("generated")
+    assert (one_road("generated"), one_road("track-02")) == ("generated-000", "track-02")
+    assert load_track("generated-000") is load_track("generated-000")
+    with pytest.raises(UnknownTrackError, match="is not known"):
+        load_track("generated-050")
+
+
+def test_the_ids_of_the_stream_are_no_ones_own(home):
+    for track_id in ("generated", "generated-007"):
+        with pytest.raises(TrackError, match=f"track id '{track_id}' belongs to a track of the package"):
+            check_id(track_id)
+        (user_folder() / f"{track_id}.csv").parent.mkdir(parents=True, exist_ok=True)
+        (user_folder() / f"{track_id}.csv").write_text("not a track")
+    assert [entry for entry in list_tracks() if entry.source == "yours"] == []
+    assert load_track("generated-007").character == "generated"

@@ -3,11 +3,15 @@
 import json
 import shutil
 import socket
+from dataclasses import replace
 
 import pytest
 
 from hotlap.errors import ModelError, TrainingError
+from hotlap.runs.run_config import load_config
 from hotlap.runs.run_lock import RunLock, find_holder, is_locked
+from hotlap.web.drivers import list_drivers
+from hotlap.web.page_data import page_file
 from hotlap.web.runs import find_run_folder, new_points, read_curves, run_folders, view_run
 from reports.written_runs import LUNAR, write_events, write_run
 
@@ -35,6 +39,18 @@ def test_a_finished_and_a_stopped_run_are_told_apart(experiments):
     assert half.step <= 4000
     assert done.track == "track-01"
     assert done.as_plain()["id"] == "done"
+
+
+def test_a_run_on_generated_roads_is_shown_on_the_first_of_its_evaluations(experiments):
+    write_run(experiments / "stream", seed=1, steps=4000)
+    path = experiments / "stream" / "config.toml"
+    config = load_config(path)
+    path.write_text(replace(config, racer=replace(config.racer, track="generated")).to_toml())
+    assert view_run("stream", find_run_folder("stream")).track == "generated-000"
+    assert page_file("generated-000.track") is not None
+    (experiments / "stream" / "ppo_seed1_model.zip").touch()
+    [driver] = [one for one in list_drivers("track-02", has_optimal=False) if one["id"] == "run:stream"]
+    assert driver["track"] is None
 
 
 def test_a_run_whose_lock_is_held_is_running(experiments):

@@ -7,7 +7,7 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_road
 from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
 
 
@@ -31,7 +31,7 @@ def drive(
     place = writable(png) if png else None
     model = find_driver_model(driver, track)
     if track is None:
-        track = own_track(model)
+        track = own_road(model)
     with progress_bar(f"{driver} on {track}") as progress:
         trace = record_laps(make_driver(driver, model), track, num_laps=laps, seed=seed, progress=progress)
     if place:

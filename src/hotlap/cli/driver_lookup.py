@@ -13,20 +13,29 @@ DRIVER_HELP = "A run, a model file, or a driver that comes with Hotlap: champion
 
 
 def own_track(model: "ModelFile | None") -> str:
-    """The track that a model was trained on; the default one for a built-in driver."""
+    """The track that a model was trained on, which may be `generated`; the default one for a built-in driver."""
     from hotlap.envs.racer import DEFAULT_TRACK
 
     return (model and model.card.track) or DEFAULT_TRACK
 
 
+def own_road(model: "ModelFile | None") -> str:
+    """The track that a model was trained on; for `generated` the first of the roads on which it is evaluated."""
+    from hotlap.tracks.registry import one_road
+
+    return one_road(own_track(model))
+
+
 def say_if_other_road(model: "ModelFile | None", track: str) -> None:
     """Say so if the track that the model was trained on has another road now; another track is the user's choice."""
     from hotlap.tracks.digest import track_digest
-    from hotlap.tracks.registry import load_track
+    from hotlap.tracks.registry import load_track, one_road
 
-    if model is None or model.card.track != track or model.card.track_digest is None:
+    if model is None or model.card.track is None or model.card.track_digest is None:
         return
-    digest = track_digest(load_track(track).nodes)
+    if one_road(model.card.track) != one_road(track):
+        return
+    digest = track_digest(load_track(one_road(track)).nodes)
     if digest != model.card.track_digest:
         typer.echo(
             f"hotlap: {model.path}: was trained on another road of the name {track!r} "

@@ -1,6 +1,7 @@
 """`hotlap evaluate`: measure a driver or a trained model."""
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +31,9 @@ OPTIMAL_EPISODES = 1  # it has no randomness, and from a random start it solves 
 
 def evaluate(
     driver: Annotated[str, typer.Argument(metavar=DRIVER_NAME, help=DRIVER_HELP)],
-    track: Annotated[str | None, typer.Option(help="Track id. Default: the model's track, or track-01.")] = None,
+    track: Annotated[
+        str | None, typer.Option(help="Track id, or generated. Default: the model's track, or track-01.")
+    ] = None,
     split: Annotated[
         str | None, typer.Option(help="Every track of a split, train or test, instead of one track.")
     ] = None,
@@ -63,6 +66,7 @@ def evaluate(
     Example: hotlap evaluate results/experiments/ppo_seed42 --episodes 1000 --json
     """
     from hotlap.runs.find_driver import find_driver_model
+    from hotlap.tracks.registry import GENERATED
 
     allowed = import_and_say(allow_import)
     if track is not None and split is not None:
@@ -89,10 +93,12 @@ def evaluate(
         return
     # `--track ''` must be refused, not replaced by the default.
     chosen = own_track(model) if track is None else track
+    if chosen == GENERATED and driver == "optimal":
+        raise ConfigError(f"--track {GENERATED}: the optimal driver drives one track at a time. Name one.")
     say_if_other_road(model, chosen)
     result, reference = _measure(driver, model, chosen, task)
     from_line = None
-    if is_model and task["start"] != "line":
+    if is_model and task["start"] != "line" and chosen != GENERATED:
         from_line = _drive(driver, model, chosen, {**task, "episodes": 1, "start": "line"})
     if as_json:
         print_json(_with_line(_as_dict(result), from_line))
@@ -125,9 +131,11 @@ def _drive(driver: str, model: "ModelFile | None", track: str, task: "Mapping[st
     """The figures of a driver on a track, without the gap to the optimal lap."""
     from hotlap.drivers.driver import make_driver
     from hotlap.evaluation.evaluate import evaluate as measure
+    from hotlap.tracks.registry import GENERATED, evaluation_ids
 
+    tracks = evaluation_ids() if track == GENERATED else track
     with progress_bar(f"{driver} on {track}") as progress:
-        return measure(make_driver(driver, model), track, **task, progress=progress)
+        return replace(measure(make_driver(driver, model), tracks, **task, progress=progress), track=track)
 
 
 def _measure(
@@ -135,8 +143,10 @@ def _measure(
 ) -> "tuple[Evaluation, Reference | None]":
     """The figures of a driver on a track, and the optimal lap there."""
     from hotlap.optimal.reference import find_or_solve_reference
-    from hotlap.tracks.registry import load_track
+    from hotlap.tracks.registry import GENERATED, load_track
 
+    if track == GENERATED:  # many roads, whose optimal laps nobody has solved
+        return _drive(driver, model, track, task), None
     about = load_track(track)
     result = _drive(driver, model, track, task)
     reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True))
@@ -145,9 +155,9 @@ def _measure(
 
 def _as_dict(result: "Evaluation") -> dict[str, Any]:
     from hotlap.tracks.digest import track_digest
-    from hotlap.tracks.registry import load_track
+    from hotlap.tracks.registry import load_track, one_road
 
-    return {**result.as_dict(), "track_digest": track_digest(load_track(result.track).nodes)}
+    return {**result.as_dict(), "track_digest": track_digest(load_track(one_road(result.track)).nodes)}
 
 
 def _evaluate_split(

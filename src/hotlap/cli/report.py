@@ -9,7 +9,7 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import own_track, say_if_other_road
+from hotlap.cli.driver_lookup import own_road, say_if_other_road
 from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
@@ -55,7 +55,7 @@ def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool
     from hotlap.reports.tables import run_table, to_text
     from hotlap.runs.find_driver import find_driver_model
     from hotlap.runs.run_folder import REPORT_NAME
-    from hotlap.tracks.registry import load_track
+    from hotlap.tracks.registry import load_track, one_road
 
     if out is None and len(runs) > 1:
         raise ConfigError("--out: a report on several runs needs a folder. Name one.")
@@ -63,7 +63,7 @@ def _report_runs(runs: Sequence[str], out: Path | None, seed: int, as_json: bool
     records = [record for group in groups for record in group.runs]
     folder = out or records[0].folder / REPORT_NAME
     writable(folder / PAGE_NAME)
-    track = load_track(records[0].track) if records[0].track is not None else None
+    track = load_track(one_road(records[0].track)) if records[0].track is not None else None
     laps, baselines = [ModelLaps(record) for record in records], Baselines()
     if track is not None:
         for record in records:
@@ -99,7 +99,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     if out is None:
         raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
     writable(out / PAGE_NAME)
-    track = load_track(own_track(model) if track_id is None else track_id)
+    track = load_track(own_road(model) if track_id is None else track_id)
     driver = make_driver(name, model)
     say_if_other_road(model, track.track_id)
     reference = find_reference(track)

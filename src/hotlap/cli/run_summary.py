@@ -78,8 +78,9 @@ def print_laps(trainer: "Trainer", learned: Mapping[str, Any]) -> None:
     racer = trainer.config.racer
     optimal_s = trainer.optimal_lap_s
     # On several tracks the casual driver drives them all once.
-    tracks, episodes = (racer.track_ids, len(racer.track_ids)) if racer.tracks else (racer.track, CASUAL_EPISODES)
-    found = evaluate(make_driver("casual"), tracks, episodes=episodes)
+    track_ids = racer.track_ids
+    episodes = CASUAL_EPISODES if racer.only_track else len(track_ids)
+    found = evaluate(make_driver("casual"), racer.only_track or track_ids, episodes=episodes)
     casual = (found.against(optimal_s) if optimal_s else found).as_dict()
     print(f"  {'on ' + found.track:<18}  flying lap   gap to optimal   laps completed   clean")
     for name, figures in (("the AI", learned), ("casual driver", casual)):

@@ -12,7 +12,7 @@ import typer
 from hotlap.cli import exit_codes
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.driver_lookup import DRIVER_NAME
-from hotlap.cli.output import Json, Quiet
+from hotlap.cli.output import Json, Quiet, counted
 from hotlap.cli.process_group import joined_processes
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
 from hotlap.cli.run_summary import print_results, print_summary
@@ -39,7 +39,7 @@ def train(
     steps: Annotated[
         int | None, typer.Option(help="Steps (decisions) to train for, summed over all environments.")
     ] = None,
-    track: Annotated[str | None, typer.Option(help="Track id; `hotlap tracks list` shows all.")] = None,
+    track: Annotated[str | None, typer.Option(help="Track id (`hotlap tracks list`), or generated: new roads.")] = None,
     num_envs: Annotated[int | None, typer.Option(help="Number of parallel environments.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")] = None,
     run_name: Annotated[str | None, typer.Option(help="Name of the run under results/experiments, or a path.")] = None,
@@ -296,14 +296,16 @@ def _run(
     """Train with a progress display and signal handlers, then print the outcome."""
     from hotlap.training.optimizer_start import skip_compiler_import
 
-    path, processes = trainer.folder.path, trainer.processes
+    path, processes, config = trainer.folder.path, trainer.processes, trainer.config
     skip_compiler_import()
+    if config.racer.is_generated:
+        print_status(f"making the first {counted(min(config.racer.roads, config.num_envs), 'road')} …", quiet)
 
     def start() -> None:
         on_ready()
         print_status(f"run: {path}", quiet)
         print_status(f"watch it: tensorboard --logdir {path}", quiet)
-        print_status(trainer.config.checkpoint.describe(), quiet)
+        print_status(config.checkpoint.describe(), quiet)
 
     try:
         # `torchrun` sends signals too, and then says more about them than we could.

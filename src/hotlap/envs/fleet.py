@@ -110,13 +110,25 @@ class Fleet:
         driven = track_ids[:num_cars]
         order = {track_id: index for index, track_id in enumerate(dict.fromkeys(driven))}
         self.tracks = load_tracks(list(order))
+        roads = np.resize([order[track_id] for track_id in driven], num_cars)
+        self._set_up(ribbons_of(self.tracks), roads, settings, engine, observation)
+
+    def _set_up(
+        self,
+        ribbons: Ribbons,
+        roads: NDArray[np.integer[Any]],
+        settings: RacerSettings,
+        engine: Engine,
+        observation: ObservationName,
+    ) -> None:
+        """Make the cars; `roads` has the number of each car's ribbon."""
         self.settings = settings
-        self.num_cars = num_cars
+        self.num_cars = len(roads)
         self._engine = engine
-        self.batch = engine.make_batch(num_cars, num_observations(observation))
-        self.batch.states["track"] = np.resize([order[track_id] for track_id in driven], num_cars)
-        self.scenario = Scenario(ribbons_of(self.tracks), car_record(), settings.rules())
-        self._all_cars = np.ones(num_cars, np.bool_)
+        self.batch = engine.make_batch(self.num_cars, num_observations(observation))
+        self.batch.states["track"] = roads
+        self.scenario = Scenario(ribbons, car_record(), settings.rules())
+        self._all_cars = np.ones(self.num_cars, np.bool_)
 
     @property
     def states(self) -> NDArray[np.void]:
@@ -190,9 +202,10 @@ class Fleet:
         for name in _INT_COLUMNS:
             if (loaded[name] < 0).any():
                 raise StateError(f"state: column {name!r} must not be negative.")
-        if (loaded["track"] >= len(self.tracks)).any():
-            raise StateError(f"state: it was saved with more tracks than the {len(self.tracks)} of this fleet.")
-        if (loaded["node"] >= self.scenario.ribbons.tracks["num_nodes"][loaded["track"]]).any():
+        heads = self.scenario.ribbons.tracks
+        if (loaded["track"] >= len(heads)).any():
+            raise StateError(f"state: it was saved with more tracks than the {len(heads)} of this fleet.")
+        if (loaded["node"] >= heads["num_nodes"][loaded["track"]]).any():
             raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
         if (loaded["next_gate"] >= self.scenario.rules["num_gates"][0]).any():
             raise StateError("state: column 'next_gate' must be less than the number of gates.")

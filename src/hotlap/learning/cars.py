@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.fleet_vector import AnyFleet
+from hotlap.envs.stream_fleet import StreamFleet
 from hotlap.errors import StateError
 from hotlap.sim.world import NUM_ACTIONS, OBS_PROGRESS
 
@@ -70,6 +71,27 @@ class Cars:
             running.zero_()
         self._history[:, -1] = torch.from_numpy(self.fleet.batch.obs)
         self._write_features(self._history, self.obs)
+
+    def renew_roads(self) -> Tensor | None:
+        """Replace the oldest roads of a fleet on a stream; returns which cars began an episode on a new one.
+
+        Call it between two rollouts only: the last one has already valued the states in which these cars were.
+        """
+        fleet = self.fleet
+        if not isinstance(fleet, StreamFleet) or not fleet.plan.new_roads:
+            return None
+        self._engine.store()
+        restarted = torch.from_numpy(fleet.renew_roads())
+        self._engine.load()
+        rows = restarted.nonzero().flatten()
+        first_obs = torch.from_numpy(fleet.batch.obs)[rows].to(self.obs.device)
+        restarted, rows = restarted.to(self.obs.device), rows.to(self.obs.device)
+        self._history[rows] = 0.0
+        self._history[rows, -1] = first_obs
+        self._returns.masked_fill_(restarted, 0.0)
+        self._lengths.masked_fill_(restarted, 0)
+        self._write_features(self._history, self.obs)
+        return restarted
 
     def step(self) -> None:
         """One decision of every car with `actions`; where an episode ends, the next one begins."""
@@ -195,6 +217,9 @@ class _GpuEngine:
         )
 
     def load(self) -> None:
+        if isinstance(self._fleet, StreamFleet):
+            for slot in self._fleet.take_changed():
+                self._cars.upload_ribbon(self._fleet.scenario.ribbons, self._fleet.slot_parts(slot))
         self._cars.upload(self._fleet.states)
 
     def store(self) -> None:

@@ -80,6 +80,10 @@ class Normalizer:
         if not self._processes.is_alone:
             self._wait_for_others = self._processes.begin_gather(self._batch)
 
+    def forget_returns(self, cars: Tensor) -> None:
+        """Begin the returns of some cars (N,) again, whose episodes were cut off between two steps."""
+        self._returns.masked_fill_(cars, 0.0)
+
     def merge(self) -> None:
         """Merge the step that was added, with those of the other processes, into the statistics."""
         batch = self._batch
@@ -172,6 +176,9 @@ class NoNormalizer:
         """Nothing to do."""
 
     def add(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
+        """Nothing to do."""
+
+    def forget_returns(self, cars: Tensor) -> None:
         """Nothing to do."""
 
     def merge(self) -> None:

@@ -117,6 +117,9 @@ class PPO:
 
         On a GPU the update is launched right after the rollout, and the steps are told while it computes.
         """
+        restarted = self._cars.renew_roads()
+        if restarted is not None:
+            self._normalizer.forget_returns(restarted)
         parts = self._parts_for(self.plan.num_steps)
         if self._uses_graphs or not self.processes.is_alone:
             events = self._collect_whole(parts)

@@ -29,9 +29,11 @@ from hotlap.hyperparameters import (
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.runs.checkpoints import CheckpointConfig
 from hotlap.sim.engine import DeviceName
-from hotlap.tracks.registry import named_tracks
+from hotlap.tracks.registry import GENERATED, evaluation_ids, named_tracks
 
 BRIDGE_URL = "bridge_url"  # the one key of `env_args` that cars behind a bridge take
+MAX_ROADS = 4096
+STREAM_KEYS = ("roads", "new_roads")
 ALGORITHM_NAMES: tuple[str, ...] = get_args(AlgorithmName)
 
 
@@ -43,7 +45,9 @@ class RacerOptions:
         "config": "Write its keys in snake_case into [racer.rewards] and [racer.episode]; docs/recipes.md lists them."
     }
 
-    track: str = setting(DEFAULT_TRACK, "Id of the track.")
+    track: str = setting(
+        DEFAULT_TRACK, "Id of the track. `generated` is an endless stream of new roads, made beside the training."
+    )
     action_repeat: int = setting(1, "How long one decision lasts; a tick is 1/60 s.", REPEATS, unit="ticks")
     stack: int = setting(1, "How many of the last observations the policy sees.", STACKS, unit="observations")
     lap_fourier: int = setting(
@@ -57,6 +61,14 @@ class RacerOptions:
         "Ids of several tracks for the cars in turn, instead of `track`. `train` and `test` stand for the splits, "
         "a pattern with `*` for all tracks of such ids.",
     )
+    roads: int = setting(
+        256,
+        "With `generated`: roads that are driven at the same time, but no more than there are cars.",
+        Range(1, MAX_ROADS),
+    )
+    new_roads: int = setting(
+        4, "With `generated`: how many of them, the oldest, are replaced before each rollout.", Range(0, MAX_ROADS)
+    )
     rewards: RewardRules = field(default_factory=RewardRules)
     episode: EpisodeRules = field(default_factory=EpisodeRules)
 
@@ -64,10 +76,27 @@ class RacerOptions:
         check_ranges(self)
         if self.tracks and self.track != DEFAULT_TRACK:
             raise ConfigError(f"track: {self.track:.80} and tracks are both given. Leave out one of them.")
+        if GENERATED in self.tracks:
+            raise ConfigError(f'tracks: {GENERATED} is no list of tracks. Write track = "{GENERATED}" instead.')
+        for name in () if self.is_generated else STREAM_KEYS:
+            if getattr(self, name) != getattr(RacerOptions, name):
+                raise ConfigError(f'{name}: it is for track = "{GENERATED}" only. Leave it out.')
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the cars train on a stream of generated roads."""
+        return self.track == GENERATED
+
+    @property
+    def only_track(self) -> str | None:
+        """The one track of the run; None where there are several or a stream of them."""
+        return None if self.tracks or self.is_generated else self.track
 
     @property
     def track_ids(self) -> list[str]:
-        """The ids of all tracks."""
+        """The ids of all tracks; with a stream of roads, of those on which its driver is evaluated."""
+        if self.is_generated:
+            return evaluation_ids()
         return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
 
     def settings(self) -> RacerSettings:
@@ -180,6 +209,8 @@ class RunConfig:
         }
         if self.is_remote:
             plain.pop("env_args", None)
+        if "racer" in plain and not self.racer.is_generated:
+            plain["racer"] = {key: value for key, value in plain["racer"].items() if key not in STREAM_KEYS}
         return plain
 
     def to_toml(self) -> str:

@@ -57,6 +57,12 @@ class Snapshot:
         """The step at which it was captured."""
         return int(self.plain["learner"]["counters"]["num_timesteps"])
 
+    @property
+    def next_road(self) -> int | None:
+        """The number of the next road where the cars drive on a stream of them; None elsewhere, and where damaged."""
+        found = self.groups.get("envs", {}).get("world.next_road")
+        return int(found) if found is not None and found.shape == () and found.dtype == np.int64 else None
+
     def refuse_not_finite(self) -> None:
         """Raise DivergedError where a weight, or what belongs to the weights, is not finite."""
         for group in _LEARNED_GROUPS:

@@ -173,6 +173,11 @@ class CudaCars:
         """Drive by these rules from now on."""
         self._rules.copy_to_device(rules)
 
+    def upload_ribbon(self, ribbons: Ribbons, parts: tuple[slice, slice, slice]) -> None:
+        """Copy these parts of the arrays of `ribbons` into those on the GPU, which stay where they are."""
+        for target, part, source in zip(self._ribbons, parts, ribbons, strict=True):
+            target[part].copy_to_device(source[part])  # type: ignore[attr-defined]
+
     def upload(self, states: NDArray[np.void]) -> None:
         """Put the cars into these states (num_cars,)."""
         self.batch.states.copy_to_device(states)  # type: ignore[attr-defined]

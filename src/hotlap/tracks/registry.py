@@ -24,8 +24,10 @@ from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pa
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.files.centreline_file import read_road, write_centreline
+from hotlap.tracks.generation.circuit_generator import generate_circuit
 from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry.centreline import Centreline
+from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.geometry.spline import FloatArray
 
 # Random starts are limited to the speed of a lap with this fraction of the grip, so that every start can be driven.
@@ -36,6 +38,10 @@ _DATA = Path(str(files("hotlap.tracks"))) / "data"
 # All tracks of the package take 37 MB.
 MAX_CACHED_BYTES = 64 << 20
 SPLITS = {"train": TRAIN_SEEDS, "test": TEST_SEEDS}
+# The track of a training run on a stream of generated roads, and the seeds of the circuits on which it is evaluated.
+GENERATED = "generated"
+EVALUATION_SEEDS = range(50)
+MAX_ATTEMPTS = 16  # seeds of a generated road; hardly one in a hundred gives none
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +81,9 @@ class TrackEntry:
     track_id: str
     name: str
     character: str
-    source: str  # "built-in", "train", "test" or "yours"
-    path: Path
+    source: str  # "built-in", "train", "test", "yours" or "generated"
+    path: Path | None  # None: it is generated when it is loaded
+    seed: int = 0  # of a generated one
 
 
 def user_folder() -> Path:
@@ -93,7 +100,7 @@ def check_id(track_id: str) -> str:
         )
     if is_device_name(track_id):
         raise TrackError(f"track id {track_id!r} {DEVICE_FAULT}. Choose another.")
-    if track_id in _shipped():
+    if _is_ours(track_id):
         raise TrackError(f"track id {track_id!r} belongs to a track of the package. Choose another.")
     return track_id
 
@@ -108,6 +115,16 @@ def split_ids(split: str) -> list[str]:
     if split not in SPLITS:
         raise TrackError(f"split must be one of {', '.join(SPLITS)}, got {split!r:.40}.")
     return [f"{split}-{index:03d}" for index in range(len(SPLITS[split]))]
+
+
+def evaluation_ids() -> list[str]:
+    """The generated roads on which runs on `generated` are evaluated. No run trains on them; they are in no list."""
+    return list(_evaluated())
+
+
+def one_road(track_id: str) -> str:
+    """The id itself; for `generated`, which is no single road, the first road of its evaluations."""
+    return evaluation_ids()[0] if track_id == GENERATED else track_id
 
 
 def named_tracks(name: str) -> list[str]:
@@ -136,8 +153,14 @@ def find_entries(track_ids: Sequence[str]) -> list[TrackEntry]:
     """The entries of these ids; UnknownTrackError for the first one that is not listed."""
     known = _shipped()
     if not all(isinstance(track_id, str) and track_id in known for track_id in track_ids):
-        known = {**known, **_users()}  # the user's folder is listed once, however many ids there are
+        known = {**known, **_users(), **_evaluated()}  # the user's folder is listed once, however many ids there are
     for track_id in track_ids:
+        if track_id == GENERATED:
+            first, *_, last = evaluation_ids()
+            raise UnknownTrackError(
+                f"track {GENERATED!r} is a stream of roads, for training and evaluation. Name a road of it that is "
+                f"only for evaluation, {first} to {last}, or another track."
+            )
         if not isinstance(track_id, str) or track_id not in known:
             hint = did_you_mean(closest(str(track_id)[:80], known), "`hotlap tracks list` shows all.")
             raise UnknownTrackError(f"track {track_id!r:.80} is not known. {hint}")
@@ -176,6 +199,20 @@ def _shipped() -> Mapping[str, TrackEntry]:
     return entries
 
 
+@lru_cache(maxsize=1)
+def _evaluated() -> Mapping[str, TrackEntry]:
+    ids = {f"{GENERATED}-{seed:03d}": seed for seed in EVALUATION_SEEDS}
+    return {
+        track_id: TrackEntry(track_id, f"Generated circuit {seed}", "generated", GENERATED, None, seed)
+        for track_id, seed in ids.items()
+    }
+
+
+def _is_ours(track_id: str) -> bool:
+    """Whether an id is taken, so that no track of the user's can have it."""
+    return track_id in _shipped() or track_id == GENERATED or track_id in _evaluated()
+
+
 def _users() -> Mapping[str, TrackEntry]:
     folder = user_folder()
     # `Path.is_dir` raises an error for a folder of another user; `os.path.isdir` does not.
@@ -183,7 +220,7 @@ def _users() -> Mapping[str, TrackEntry]:
     return {
         path.stem: TrackEntry(path.stem, path.stem, "your own", "yours", path)
         for path in paths
-        if _ID_RULE.fullmatch(path.stem) and path.stem not in _shipped() and path.is_file()
+        if _ID_RULE.fullmatch(path.stem) and not _is_ours(path.stem) and path.is_file()
     }
 
 
@@ -194,7 +231,7 @@ _ALIVE: weakref.WeakValueDictionary[tuple[TrackEntry, int], Track] = weakref.Wea
 
 def _load(entry: TrackEntry) -> Track:
     """Build a track or take it from the cache; the file's time is in the key, so a re-imported file is a new track."""
-    key = (entry, entry.path.stat().st_mtime_ns)
+    key = (entry, entry.path.stat().st_mtime_ns if entry.path is not None else 0)
     track = _CACHE.get(key)
     if track is None:
         track = _ALIVE.get(key) or _build(entry)
@@ -203,7 +240,23 @@ def _load(entry: TrackEntry) -> Track:
     return track
 
 
+def generated_track(track_id: str, name: str, seeds: Sequence[int], max_nodes: int | None = None) -> Track:
+    """The circuit of the first of these seeds that gives one which can be driven and has at most `max_nodes`."""
+    for seed in seeds:
+        try:
+            centreline = generate_circuit(seed)
+            nodes = build_nodes(centreline)
+        except TrackError:
+            continue
+        if max_nodes is None or nodes.num_nodes <= max_nodes:
+            return Track(track_id, name, "generated", centreline, nodes, False, {})
+    raise TrackError(f"track {track_id}: the seeds from {seeds[0]} to {seeds[-1]} give no circuit. Use other ones.")
+
+
 def _build(entry: TrackEntry) -> Track:
+    if entry.path is None:
+        step = len(EVALUATION_SEEDS)
+        return generated_track(entry.track_id, entry.name, range(entry.seed, MAX_ATTEMPTS * step, step))
     centreline, nodes = read_road(entry.path)
     return Track(
         entry.track_id,

@@ -1,14 +1,17 @@
 """The `Learner` protocol, and which learner trains a run: ours over tensors, or stable-baselines3's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
 from gymnasium import Space
 
+from hotlap.envs.fleet import make_engine
+from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.racer_vector import make_fleet_env
 from hotlap.envs.spaces import action_space
+from hotlap.envs.stream_fleet import StreamFleet, StreamPlan
 from hotlap.errors import TrainingError
 from hotlap.learning.cars import Cars
 from hotlap.learning.distributed.processes import ALONE, Processes
@@ -19,7 +22,12 @@ from hotlap.learning.sac import SAC
 from hotlap.learning.step_budget import RolloutPlan
 from hotlap.models.model_file import PolicyArrays
 from hotlap.runs.run_config import RunConfig
-from hotlap.sim.batch_cpu import default_threads
+from hotlap.sim.batch_cpu import CpuEngine, default_threads
+from hotlap.tracks.registry import GENERATED
+from hotlap.tracks.road_stream import MAX_ROAD_NODES
+from hotlap.tracks.road_workers import RoadWorkers
+
+MAX_ROAD_WORKERS = 16  # processes
 
 
 class Learner(Protocol):
@@ -69,15 +77,21 @@ class Learner(Protocol):
         """Close the environments and release the device."""
 
 
-def build_learner(config: RunConfig, processes: Processes = ALONE) -> Learner:
+def build_learner(config: RunConfig, processes: Processes = ALONE, next_road: int | None = None) -> Learner:
     """The seeded learner of a run; with several processes, the part of this one.
 
-    All processes have the same weights and the same generators; each car keeps the seed it has in one process.
+    All processes have the same weights and the same generators; each car keeps the seed it has in one process. Where a
+    state will be loaded, `next_road` says which roads of a stream it needs, so that others are not made first.
     """
+    if config.racer.is_generated and (config.algo != "ppo" or not is_ours(config) or config.is_remote):
+        raise TrainingError(
+            f"racer.track {GENERATED}: only PPO on the racer with a plain network and no target_kl, not behind a "
+            f"bridge, trains on new roads; got {config.algo} on {config.env}. Change the settings or name a track."
+        )
     if is_ours(config):
         if config.algo == "sac" and not processes.is_alone:
             raise _one_process_only(config)
-        return _build_ours(config, processes)
+        return _build_ours(config, processes, next_road)
     if not processes.is_alone:
         raise _one_process_only(config)
     from hotlap.training.sb3.learner import SB3Learner  # slow to import, and our cars do not need it
@@ -103,11 +117,14 @@ def policy_spaces(config: RunConfig, learner: Learner) -> tuple[Space[Any], Spac
     return found
 
 
-def _build_ours(config: RunConfig, processes: Processes) -> Learner:
+def _build_ours(config: RunConfig, processes: Processes, next_road: int | None) -> Learner:
     num_cars, num_threads = processes.share(config.num_envs, "num_envs"), None
     if not processes.is_alone:
         num_threads = processes.num_threads(default_threads())
-    cars = _make_cars(config, num_cars, num_threads)
+    if config.racer.is_generated:
+        cars = _make_stream_cars(config, processes, num_cars, num_threads, next_road)
+    else:
+        cars = _make_cars(config, num_cars, num_threads)
     try:
         normalizer: Normalizer | NoNormalizer = NoNormalizer()
         if config.normalize.is_on:
@@ -142,13 +159,41 @@ def _make_cars(config: RunConfig, num_cars: int, num_threads: int | None) -> Car
         num_threads=num_threads,
         bridge=config.env_args if config.is_remote else None,
     )
+    return _cars_of(config, env.fleet, env.close)
+
+
+def _make_stream_cars(
+    config: RunConfig, processes: Processes, num_cars: int, num_threads: int | None, next_road: int | None
+) -> Cars:
+    """Cars on a stream of generated roads, with the processes that make them."""
+    racer = config.racer
+    plan = StreamPlan(
+        num_slots=min(racer.roads, config.num_envs),
+        new_roads=racer.new_roads,
+        max_nodes=MAX_ROAD_NODES,
+        num_cars=num_cars,
+        first_car=processes.rank * num_cars,
+        total_cars=config.num_envs,
+    )
+    engine = CpuEngine(num_threads) if num_threads else make_engine(num_cars)
+    roads = RoadWorkers(config.seed, min(num_threads or default_threads(), MAX_ROAD_WORKERS))
+    try:
+        fleet = StreamFleet(roads, plan, racer.settings(), engine, racer.observation, next_road)
+        return _cars_of(config, fleet, fleet.close)
+    except BaseException:
+        roads.close()
+        raise
+
+
+def _cars_of(config: RunConfig, fleet: AnyFleet, on_close: Callable[[], object]) -> Cars:
+    racer = config.racer
     return Cars(
-        env.fleet,
+        fleet,
         torch.device(config.device),
         action_repeat=racer.action_repeat,
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
-        on_close=env.close,
+        on_close=on_close,
     )
 
 

@@ -13,7 +13,7 @@ from hotlap.models.space_data import space_data
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.registry import load_track
+from hotlap.tracks.registry import load_track, one_road
 
 
 def make_card(
@@ -34,8 +34,9 @@ def make_card(
             "lap_fourier": local.racer.lap_fourier,
         }
         if not local.racer.tracks:
-            track = load_track(local.racer.track)
-            racer |= {"track": track.track_id, "track_digest": track_digest(track.nodes)}
+            # Of a stream of roads, the digest of one of them tells whether the generator still makes the same.
+            road = load_track(one_road(local.racer.track))
+            racer |= {"track": local.racer.track, "track_digest": track_digest(road.nodes)}
     return ModelCard(
         algorithm=config.algo,
         environment=local.env,

@@ -20,7 +20,7 @@ from hotlap.models.model_file import ModelCard, ModelFile, PolicyArrays, read_mo
 from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
 from hotlap.runs.run_config import RunConfig, in_process
-from hotlap.tracks.registry import load_track
+from hotlap.tracks.registry import load_track, load_tracks
 from hotlap.training.sb3.vec_envs.factory import make_cars
 
 # Both are far from the seeds of training. The final figures are over starts not used for selection, since those would
@@ -48,9 +48,11 @@ class PolicyEvaluator:
     def __init__(self, config: RunConfig, card: ModelCard) -> None:
         self._config, self._card = in_process(config), card
         racer = self._config.racer
-        has_one_track = self._config.is_racer and not racer.tracks
-        reference = find_reference(load_track(racer.track)) if has_one_track else None
+        track_id = racer.only_track if self._config.is_racer else None
+        reference = find_reference(load_track(track_id)) if track_id is not None else None
         self.optimal_lap_s = reference.lap_time_s if reference else None
+        # Kept, since making them again for each evaluation would take seconds.
+        self._roads = load_tracks(racer.track_ids) if racer.is_generated else ()
 
     def score(self, policy: PolicyArrays) -> PolicyScore:
         """Evaluate a policy: laps from random starts for the racer, returns in other environments."""
@@ -83,7 +85,7 @@ class PolicyEvaluator:
 
     def _race(self, driver: PackedDriver, episodes: int, seed: int) -> Evaluation:
         racer = self._config.racer
-        tracks = racer.track_ids if racer.tracks else racer.track
+        tracks = racer.only_track or racer.track_ids
         found = evaluate(driver, tracks, episodes=episodes, start="random", seed=seed)
         return found.against(self.optimal_lap_s) if self.optimal_lap_s else found
 

@@ -162,7 +162,9 @@ def make_results(
 
 
 def _describe_environment(config: RunConfig, card: ModelCard) -> dict[str, Any]:
-    settings = as_plain(config.racer) if config.is_racer else {"env_args": config.env_args, "backend": config.backend}
+    settings = (
+        config.as_plain()["racer"] if config.is_racer else {"env_args": config.env_args, "backend": config.backend}
+    )
     observation_space, action_space = card.spaces
     return {
         "num_envs": config.num_envs,

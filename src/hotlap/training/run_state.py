@@ -9,7 +9,7 @@ from hotlap.models.model_file import card_of, refuse_foreign
 from hotlap.runs.run_config import RunConfig
 from hotlap.runs.snapshot import Snapshot
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.registry import load_track
+from hotlap.tracks.registry import load_track, one_road
 from hotlap.training.checkpoint import Checkpoint
 from hotlap.training.divided_cars import join_cars, take_cars
 from hotlap.training.learners import Learner
@@ -95,7 +95,7 @@ class RunState:
         saved, track = checkpoint.card.get("track_digest"), checkpoint.card.get("track")
         if saved is None or not isinstance(track, str):
             return
-        road = track_digest(load_track(track).nodes)
+        road = track_digest(load_track(one_road(track)).nodes)
         if road != saved:
             raise ModelError(
                 f"{checkpoint.path}: was trained on another road of the name {track!r:.60} (digest {saved!a:.40}, now "

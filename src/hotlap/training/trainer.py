@@ -116,7 +116,8 @@ class Trainer:
         folder is locked until this returns.
         """
         self._prepare()
-        learner = build_learner(self.config, self.processes)
+        next_road = checkpoint.snapshot.next_road if checkpoint is not None else None
+        learner = build_learner(self.config, self.processes, next_road)
         try:
             session = _Session(self, learner, checkpoint)
             self._checkpointing = session.checkpointing

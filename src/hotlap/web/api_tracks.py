@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from hotlap.errors import TrackError
 from hotlap.tracks.digest import track_digest
+from hotlap.tracks.files.centreline_file import centreline_bytes
 from hotlap.tracks.registry import SPLITS, find_entries, list_tracks, load_track
 from hotlap.web.answers import ApiError, answer_json, endpoint, read_json
 from hotlap.web.drawn_tracks import DrawingError, DrawnRoad, check_drawing, check_track_file, save_drawing
@@ -53,7 +54,8 @@ async def get_centreline(request: Request) -> Response:
     """The track's file."""
 
     def read(track_id: str) -> bytes:
-        return find_entries([track_id])[0].path.read_bytes()
+        path = find_entries([track_id])[0].path
+        return centreline_bytes(load_track(track_id).centreline) if path is None else path.read_bytes()
 
     track_id = request.path_params["track_id"]
     content = await services_of(request).compute(read, track_id)

@@ -40,7 +40,8 @@ def list_drivers(track_id: str, *, has_optimal: bool) -> list[dict[str, Any]]:
         config = read_config(folder)
         if config is None or not _has_model(folder):
             continue
-        found.append(_describe(f"run:{name}", name, "model", config.racer.track, has_policy=True))
+        track = None if config.racer.is_generated else config.racer.track  # one trained on a stream drives any road
+        found.append(_describe(f"run:{name}", name, "model", track, has_policy=True))
     return found
 
 

@@ -21,7 +21,7 @@ from hotlap.optimal.reference import Reference, find_reference
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.geometry.corners import find_corners, name_corners
-from hotlap.tracks.registry import SPLITS, Track, TrackEntry, list_tracks, load_track
+from hotlap.tracks.registry import SPLITS, Track, TrackEntry, evaluation_ids, list_tracks, load_track
 from hotlap.web.policy_file import policy_bytes
 
 TRACK_MAGIC = b"HLT1"
@@ -42,7 +42,7 @@ def page_file(name: str) -> tuple[bytes, str] | None:
     if name in _policy_names():
         return _shipped_policy(name), BINARY
     track_id, _, kind = name.partition(".")
-    if kind not in {"track", "drivers.json"} or not any(entry.track_id == track_id for entry in list_tracks()):
+    if kind not in {"track", "drivers.json"} or not _has_track(track_id):
         return None
     try:
         track = load_track(track_id)
@@ -59,6 +59,11 @@ def file_names() -> Iterator[str]:
         yield f"{entry.track_id}.drivers.json"
     yield from _policy_names()
     yield from sorted(_recorded_names())
+
+
+def _has_track(track_id: str) -> bool:
+    """Whether a track is listed, or one of those on which runs on generated roads are evaluated."""
+    return track_id in evaluation_ids() or any(entry.track_id == track_id for entry in list_tracks())
 
 
 def tracks_list() -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from hotlap.reports.curves import Curve, read_events
 from hotlap.runs.run_config import RunConfig, load_config
 from hotlap.runs.run_folder import CONFIG_NAME, EXPERIMENTS, RunFolder, open_run
 from hotlap.runs.run_lock import find_holder
+from hotlap.tracks.registry import one_road
 from hotlap.training.checkpoint import CheckpointManager
 
 # The API's name of a curve, and its TensorBoard key.
@@ -137,7 +138,7 @@ def view_run(run_id: str, folder: Path) -> RunView | None:
     return RunView(
         run_id=run_id,
         algorithm=config.algo,
-        track=config.racer.track,
+        track=one_road(config.racer.track),
         seed=config.seed,
         steps=config.steps,
         step=config.steps if is_finished else min(_last_step(files.journal), config.steps),

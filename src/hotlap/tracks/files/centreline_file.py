@@ -107,11 +107,16 @@ def read_centreline_file(path: str | os.PathLike[str]) -> CentrelineFile:
 
 def write_centreline(path: str | os.PathLike[str], centreline: Centreline, comment: str | None = None) -> None:
     """Write the four-column track file, to the millimetre, atomically."""
+    write_atomically(Path(path), centreline_bytes(centreline, comment, Path(path)))
+
+
+def centreline_bytes(centreline: Centreline, comment: str | None = None, path: Path = Path("track.csv")) -> bytes:
+    """The content of a track file; `path` is what an error names."""
     columns = (centreline.x_m, centreline.y_m, centreline.width_right_m, centreline.width_left_m)
     lines = [f"# {to_printable(line)}".rstrip() for line in (comment or "").splitlines()]
     lines.append(f"# {CENTRELINE_HEADER}")
-    lines += format_rows(Path(path), columns, ",", (3,) * len(columns))
-    write_atomically(Path(path), "\n".join([*lines, ""]).encode())
+    lines += format_rows(path, columns, ",", (3,) * len(columns))
+    return "\n".join([*lines, ""]).encode()
 
 
 def _column_kinds(names: list[str]) -> tuple[str, ...] | None:
