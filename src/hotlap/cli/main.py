@@ -2,11 +2,13 @@
 
 import sys
 from contextlib import suppress
+from functools import cached_property
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from hotlap._version import __version__
 from hotlap.cli import exit_codes
@@ -54,7 +56,20 @@ def _hide_flag_types(params: list[Any]) -> None:
             param.metavar = ""
 
 
-app = typer.Typer(
+class _App(typer.Typer):
+    """Builds its commands once: Typer builds them again at every call."""
+
+    @cached_property
+    def command(self) -> Any:
+        """All commands."""
+        return get_command(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command."""
+        return self.command(*args, **kwargs)
+
+
+app = _App(
     name="hotlap",
     cls=_Commands,
     no_args_is_help=True,

@@ -130,7 +130,7 @@ def _file_name(track: Track) -> str:
     return f"{track.track_id}-{track_digest(track.nodes)}.csv"
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)  # all tracks of a split
 def _read(path: Path, _version: tuple[int, int]) -> Raceline:
     """The raceline of a file, read again where its time or size (`_version`) is another."""
     return read_raceline(path)
