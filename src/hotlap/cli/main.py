@@ -60,13 +60,13 @@ class _App(typer.Typer):
     """Builds its commands once: Typer builds them again at every call."""
 
     @cached_property
-    def command(self) -> Any:
+    def built(self) -> Any:
         """All commands."""
         return get_command(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command."""
-        return self.command(*args, **kwargs)
+        return self.built(*args, **kwargs)
 
 
 app = _App(
