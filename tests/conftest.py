@@ -145,6 +145,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)  # thousands of modules make each collection slow
     if session.config.option.collectonly or not any(map(steps_the_simulator, session.items)):
         return
     try:
