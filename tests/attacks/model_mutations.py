@@ -283,7 +283,7 @@ def make_bomb(data: bytes, name: str, start: bytes, middle: bytes, repeats: int,
     members = unzip(data)
     chunks = [start, *[middle] * repeats, end]
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         sha = hashlib.sha256()
         with file.open(name, "w") as bomb:
             for chunk in chunks:

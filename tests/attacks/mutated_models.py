@@ -89,7 +89,9 @@ def peak_bytes() -> int:
 def main(seed: int, count: int, models: list[Path]) -> dict[str, Any]:
     from hotlap.errors import HotlapError
     from hotlap.training import policy_evaluation
+    from hotlap.training.optimizer_start import skip_compiler_import
 
+    skip_compiler_import()  # as our commands do
     policy_evaluation.MAX_EPISODE_STEPS = 3
     warnings.simplefilter("ignore")
     target = models[0].with_name("mutated.zip")

@@ -24,11 +24,15 @@ def test_completed_laps_rise_and_lap_times_fall_in_tensorboard_and_in_the_metric
     half = completed[len(completed) // 2 :]
     assert np.mean([rate >= 0.9 for rate in half]) >= 0.5  # a policy may fail for a while
     # The first laps that are completed are fast already: about a fifth slower than the optimal one.
-    for name, fraction in (("mean_lap_time_sec", 0.98), ("best_lap_time_sec", 0.98), ("gap_to_optimal", 0.85)):
+    for name in ("mean_lap_time_sec", "best_lap_time_sec"):
         values = curves[f"racer/{name}"]
         assert len(values) >= 5, name
-        assert np.mean(values[-3:]) < fraction * values[0], name
-    assert curves["racer/gap_to_optimal"][-1] < 0.2
+        assert np.mean(values[-3:]) < 0.98 * values[0], name
+    # Clean laps, of which alone there is a gap, come later.
+    gaps = curves["racer/gap_to_optimal"]
+    assert len(gaps) >= 3
+    assert gaps[-1] < 0.95 * gaps[0]
+    assert gaps[-1] < 0.2
 
     # The evaluation at the end, of the same model from other starts, says the same.
     results = outcome.results.evaluation

@@ -233,8 +233,10 @@ def _print_laps(
 
 
 def _evaluate_returns(path: Path, episodes: int, seed: int, allowed: list[str], as_json: bool) -> None:
+    from hotlap.training.optimizer_start import skip_compiler_import
     from hotlap.training.policy_evaluation import evaluate_model
 
+    skip_compiler_import()
     found = evaluate_model(path, episodes, seed, allowed)
     if as_json:
         print_json(found)
