@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bridge_process import BridgeProcess
-from forked_python import run as run_python
+from fork_server import import_everything, reseed
 from forked_python import start_server
 from play_process import PlayProcess, enter_drivers
 from shared_results import made_once
@@ -56,7 +56,7 @@ SHARED_FIXTURES = ("followed", "play_server", "bridge_server", "racer", "soft_ra
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
-pytest_plugins = ("bootstrap_project", "optional_tests", "trained_models")
+pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
@@ -68,13 +68,23 @@ def pytest_configure(config: pytest.Config) -> None:
     Restore the default handling of Ctrl-C as well: a process started in the background inherits that it is ignored.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    open_home(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Restore HOTLAP_HOME."""
+    close_home(config)
+
+
+def open_home(config: pytest.Config) -> None:
+    """Point HOTLAP_HOME at a new folder."""
     home = tempfile.mkdtemp(prefix="hotlap-tests-")
     config.stash[HOME] = (home, os.environ.get("HOTLAP_HOME"))
     os.environ["HOTLAP_HOME"] = home
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Restore HOTLAP_HOME."""
+def close_home(config: pytest.Config) -> None:
+    """Remove that folder and restore HOTLAP_HOME."""
     home, before = config.stash[HOME]
     if before is None:
         os.environ.pop("HOTLAP_HOME", None)
@@ -112,22 +122,26 @@ def place_of(item: pytest.Item) -> int:
     return len(LONG_FILES) + next(shared, len(SHARED_FIXTURES))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Do once, before the processes start that run the tests, what each of them would do.
+def pytest_before_workers() -> None:
+    """Do once, before the processes are forked that run the tests, what each of them would do.
 
-    The simulator is compiled: they load it from the cache. pytest rewrites the asserts of all test files, if it has
-    not done so yet and all of them run. One server forks the commands that the tests start.
+    What our commands use is imported, and the simulator loaded. One server forks the commands that the tests start.
     """
-    compilers = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
-    for compiler in compilers:
-        compiler.wait()  # what does not compile is reported by the tests
+    import_everything()
+    gc.collect()
+    gc.freeze()
     start_server()
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-        return
-    if not any((TESTS / "__pycache__").glob("test_*-pytest-*.pyc")):
-        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0"]
-        run_python(collect, cwd=config.rootpath, stdout=subprocess.DEVNULL)
+
+
+def pytest_begin_worker(config: pytest.Config) -> None:
+    """Give a process that runs tests a home and random numbers of its own."""
+    reseed()
+    open_home(config)
+
+
+def pytest_end_worker(config: pytest.Config) -> None:
+    """Remove its home."""
+    close_home(config)
 
 
 def steps_the_simulator(item: pytest.Item) -> bool:
@@ -151,10 +165,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         from hotlap.sim import batch_cpu, policy_drive
 
-        batch_cpu.warm_up()
+        in_workers = session.config.pluginmanager.has_plugin("workers")
+        if in_workers:
+            compile_in_parallel()
+        batch_cpu.warm_up(parallel=not in_workers)  # no threads may exist when processes are forked
         policy_drive.warm_up()
     except Exception as error:  # reported by the tests that need the simulator; others can still run
         session.config.stash[COMPILE_ERROR] = error
+
+
+def compile_in_parallel() -> None:
+    """Compile what is not in the cache yet, in as many processes as it has parts."""
+    compilers = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
+    for compiler in compilers:
+        compiler.wait()  # what does not compile is reported by the tests
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Begin to count the seconds of a part, and to note results where they are reported."""
     if config.getoption("part"):
         config.stash[ENDS_S] = time.monotonic() + PATIENCE * config.getoption("part")
-    if config.getoption("record") and not hasattr(config, "workerinput"):
+    if config.getoption("record"):
         config.pluginmanager.register(Recorder())
 
 

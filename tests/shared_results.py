@@ -9,10 +9,12 @@ import pytest
 
 T = TypeVar("T")
 
+RUN = "HOTLAP_TEST_RUN"  # names a run of several processes; not set in a run of one process
+
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[], T]) -> T:
-    """What `make` returns, called in one process of pytest-xdist; without it, simply called."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    """What `make` returns, called in one of the processes of a run; in a run of one process, simply called."""
+    run = os.environ.get(RUN)
     if run is None or os.name != "posix":
         return make()
     import fcntl

@@ -27,7 +27,7 @@ from pathlib import Path
 import optional_tests
 optional_tests.RECORD = Path(__file__).parent / "last_passed.json"
 optional_tests.find_commit = lambda: "0123abcd"
-pytest_plugins = ("optional_tests",)
+pytest_plugins = ("forked_workers", "optional_tests")
 """
 
 
@@ -59,7 +59,7 @@ def run_in_processes(suite, *options):
     folders = [str(optional_tests.ROOT / name) for name in ("tests", "benchmarks")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(folders))
-        return suite.runpytest_subprocess(*options, "-n", "2")
+        return suite.runpytest_subprocess(*options, "--workers", "2")
 
 
 @pytest.mark.parametrize("run_suite", [run, run_in_processes])
