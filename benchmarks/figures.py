@@ -23,7 +23,7 @@ from hotlap.reports.tables import Table, to_markdown
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 BLOCK = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->\n)", re.DOTALL)
-RECIPE = ablations.RECIPE  # also the name of the file with its runs
+RECIPE, OTHER_RECIPES = ablations.RECIPE, ("racer-sac", "racer-a2c")  # also the names of the files with their runs
 TEST_SPLIT = "test-"  # how the ids of its tracks begin
 
 
@@ -49,9 +49,9 @@ def laps(driver: str) -> dict[str, Evaluation]:
     return {row.track: row for row in rows if row.driver == driver}
 
 
-def recipe_runs() -> list[Evaluation]:
-    """The runs of racer-ppo, the seeds in order."""
-    runs = sorted(read(RECIPE)["runs"], key=lambda run: run["seed"])
+def recipe_runs(name: str) -> list[Evaluation]:
+    """The runs of a recipe, the seeds in order."""
+    runs = sorted(read(name)["runs"], key=lambda run: run["seed"])
     return [Evaluation(**run["evaluation"]) for run in runs if run["change"] == ablations.BASE]
 
 
@@ -90,16 +90,17 @@ def results_table() -> str:
             f"median {signed_percent(median_gap(generalist))}, worst {signed_percent(worst_gap(generalist))}",
         ]
     )
-    recipe = recipe_runs()
-    rows.append(
-        [
-            f"`{RECIPE}`, {len(recipe)} seeds",
-            f"`{recipe[0].track}`",
-            *worst_rates(recipe),
-            seconds(statistics.median(run.median_lap_time_sec or 0.0 for run in recipe)),
-            f"median {signed_percent(median_gap(recipe))}, worst {signed_percent(worst_gap(recipe))}",
-        ]
-    )
+    for recipe in (RECIPE, *OTHER_RECIPES):
+        runs = recipe_runs(recipe)
+        rows.append(
+            [
+                f"`{recipe}`, {len(runs)} seeds",
+                f"`{runs[0].track}`",
+                *worst_rates(runs),
+                seconds(statistics.median(run.median_lap_time_sec or 0.0 for run in runs)),
+                f"median {signed_percent(median_gap(runs))}, worst {signed_percent(worst_gap(runs))}",
+            ]
+        )
     return markdown(["driver", "drives", "completed", "clean laps", "median lap", "gap"], rows, ["drives"])
 
 
@@ -238,7 +239,7 @@ def seed_rows(name: str) -> list[list[str]]:
 
 def other_algorithms_table() -> str:
     """SAC and A2C, a row for each seed of their recipes."""
-    rows = [[f"`{recipe}`", *row] for recipe in ("racer-sac", "racer-a2c") for row in seed_rows(recipe)]
+    rows = [[f"`{recipe}`", *row] for recipe in OTHER_RECIPES for row in seed_rows(recipe)]
     return markdown(["recipe", "seed", "completed", "clean laps", "median lap", "gap"], rows)
 
 
