@@ -50,6 +50,8 @@ class Workers:
         for item in session.items:
             files.setdefault(item.path, []).append(item)
         groups = list(files.values())
+        if len(groups) < 2:
+            return None
         os.environ[RUN] = uuid4().hex
         queue, queue_end = os.pipe()
         os.write(queue_end, b"".join(_NUMBER.pack(place) for place in range(len(groups))))

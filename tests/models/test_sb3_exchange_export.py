@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(60)  # the first test that needs a run waits fo
 @pytest.fixture
 def exported(exported_run, tmp_path):
     """A model of `exported_run` by its key, and the files that it was exported to."""
-    return lambda name: (exported_run(name), *export_sb3(exported_run(name), tmp_path / "plain"))
+    return lambda name: (exported_run(name), *export_sb3(exported_run(name), tmp_path / f"{name}-plain"))
 
 
 def envs_of(model: ModelFile) -> Any:
@@ -101,23 +101,25 @@ import sys
 sys.modules["hotlap"] = None  # importing it raises
 import numpy as np
 from stable_baselines3 import PPO, SAC
-learner = {"ppo": PPO, "sac": SAC}[sys.argv[1]].load(sys.argv[2], device="cpu")
-actions, _ = learner.predict(np.load(sys.argv[3]), deterministic=True)
-np.save(sys.argv[4], actions)
+for name, algorithm, path in zip(*[iter(sys.argv[1:])] * 3):
+    learner = {"ppo": PPO, "sac": SAC}[algorithm].load(path, device="cpu")
+    actions, _ = learner.predict(np.load(f"{name}-obs.npy"), deterministic=True)
+    np.save(f"{name}-actions.npy", actions)
 """
 
 
-@pytest.mark.parametrize("name", RACERS)
-def test_a_racer_is_loaded_and_acts_without_hotlap(exported, tmp_path, name):
-    model, path = exported(name)
-    algorithm = model.card.algorithm
-    obs = np.random.default_rng(0).random((20, *model.card.raw_observations.shape), np.float32)
-    np.save(tmp_path / "obs.npy", obs)
-    names = [str(tmp_path / "obs.npy"), str(tmp_path / "actions.npy")]
-    command = [sys.executable, "-c", WITHOUT_HOTLAP, algorithm, str(path), *names]
-    subprocess.run(command, check=True, cwd=tmp_path, timeout=50)
-    ours, _ = ALGORITHMS[algorithm].sb3_class.load(path).predict(obs, deterministic=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), ours)
+def test_racers_are_loaded_and_act_without_hotlap(exported, tmp_path):
+    arguments, observations = [], {}
+    for name in RACERS:
+        model, path = exported(name)
+        arguments += [name, model.card.algorithm, str(path)]
+        observations[name] = np.random.default_rng(0).random((20, *model.card.raw_observations.shape), np.float32)
+        np.save(tmp_path / f"{name}-obs.npy", observations[name])
+    subprocess.run([sys.executable, "-c", WITHOUT_HOTLAP, *arguments], check=True, cwd=tmp_path, timeout=50)
+    for name, obs in observations.items():
+        model, path = exported(name)
+        ours, _ = ALGORITHMS[model.card.algorithm].sb3_class.load(path).predict(obs, deterministic=True)
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}-actions.npy"), ours)
 
 
 def test_the_files_of_other_environments_hold_classes_of_sb3_only(exported):
