@@ -60,8 +60,8 @@ CACHES = (
 CANNOT_RUN = 2
 INTERRUPTED = 130
 
-# Several processes run the tests, two more than there are cores: some tests wait. `--workers 0` makes it one process.
-FAST_TESTS = f"pytest --workers {min(8, (os.cpu_count() or 1) + 2)}"
+# Several processes run the tests, four more than there are cores: some tests wait. `--workers 0` makes it one process.
+FAST_TESTS = f"pytest --workers {min(8, (os.cpu_count() or 1) + 4)}"
 LINT = ["ruff format --check", "ruff check", "tools/lint_javascript.py", "mypy"]
 SLOW_PART_S = 1200
 
