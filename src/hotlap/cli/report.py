@@ -153,6 +153,7 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
 def _report_roads(
     name: str, paths: Sequence[Path], out: Path | None, num_starts: int, seed: int, solve: bool, as_json: bool
 ) -> None:
+    from hotlap.evaluation.evaluate import MAX_EPISODES
     from hotlap.optimal.reference import find_or_solve_reference, find_reference
     from hotlap.reports.html import PAGE_NAME
     from hotlap.reports.json_figures import roads_as_dict
@@ -164,6 +165,8 @@ def _report_roads(
 
     if out is None:
         raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
+    if not 1 <= num_starts <= MAX_EPISODES:
+        raise ConfigError(f"--starts must be from 1 to {MAX_EPISODES}, got {num_starts}.")
     if name == "optimal":
         raise ConfigError("optimal: on track files others are compared with it. Name a model, a run or casual.")
     files = load_roads(paths)

@@ -56,7 +56,8 @@ def load_roads(paths: Sequence[Path]) -> RoadFiles:
             except TrackError as error:
                 found.skipped.append(str(error))
         if len(found.tracks) == num_before:
-            raise TrackError(f"{path}: the folder holds no track. Put track files into it: .csv, .osm or .geojson.")
+            why = f" ({found.skipped[-1]})" if found.skipped else ""
+            raise TrackError(f"{path}: the folder holds no track{why}. Put a .csv, .osm or .geojson file into it.")
     return found
 
 
