@@ -4,7 +4,7 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 from hotlap.evaluation.evaluate import Evaluation
-from hotlap.evaluation.failures import Failures, Place
+from hotlap.evaluation.failures import Failures, TrackPlace
 from hotlap.reports.road_laps import RoadLaps, describe_failures, drive_road, road_table, summarise_roads
 from reports.known_laps import known_trace
 
@@ -42,7 +42,7 @@ def test_table_says_where_the_optimum_is_not_known(track):
 def test_failures_are_counted_by_the_nearest_corner(track, comparison):
     sectors = sorted(comparison.sectors, key=lambda one: one.number)
     first, second = sectors[0], sectors[1]
-    places = [Place(0.0, 0.0, at_m) for at_m in (second.apex_m + 1.0, second.apex_m - 1.0, first.apex_m)]
+    places = [TrackPlace(0.0, 0.0, at_m) for at_m in (second.apex_m + 1.0, second.apex_m - 1.0, first.apex_m)]
     failures = Failures((places[0],), tuple(places))
     assert describe_failures(road_with(track, failures=failures)) == (
         f"Of 40 starts, 3 cars left the road or touched a wall near {second.label} (2), {first.label} (1) (dots); "

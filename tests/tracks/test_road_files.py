@@ -9,7 +9,7 @@ from hotlap.tracks.files.track_import import import_centreline
 from hotlap.tracks.registry import list_tracks, load_track, save_track
 from hotlap.tracks.road_files import load_road, load_roads
 from tracks.map_texts import osm_text
-from tracks.shapes import stadium, wavy
+from tracks.shapes import hairpins, stadium
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def folder(tmp_path):
     """Two tracks, a file that is none, a hidden one and a folder."""
     path = tmp_path / "roads"
     (path / "deeper").mkdir(parents=True)
-    write_centreline(path / "Wavy Ring.csv", wavy(150.0, 5, 0.1))
+    write_centreline(path / "Hair Pins.csv", hairpins(5.7, right=6.8, left=6.8))  # is narrowed
     (path / "ring.osm").write_text(osm_text())
     (path / "README.txt").write_text("Not a track.\n")
     (path / ".hidden.csv").write_text("x\n")
@@ -25,10 +25,10 @@ def folder(tmp_path):
 
 
 def test_a_road_is_the_one_that_an_import_gives_but_is_in_no_list(folder):
-    file = folder / "Wavy Ring.csv"
+    file = folder / "Hair Pins.csv"
     before = list_tracks()
     track = load_road(file)
-    assert (track.track_id, track.name, track.is_shipped) == ("wavy-ring", "Wavy Ring", False)
+    assert (track.track_id, track.name, track.is_shipped) == ("hair-pins", "Hair Pins", False)
     assert list_tracks() == before
     save_track("imported", import_centreline(file), "")
     assert track_digest(track.nodes) == track_digest(load_track("imported").nodes)
@@ -36,8 +36,8 @@ def test_a_road_is_the_one_that_an_import_gives_but_is_in_no_list(folder):
 
 def test_of_a_folder_a_file_that_is_no_track_is_skipped(folder):
     found = load_roads([folder])
-    assert [track.name for track in found.tracks] == ["Wavy Ring", "ring"]
-    assert [path.name for path in found.paths] == ["Wavy Ring.csv", "ring.osm"]
+    assert [track.name for track in found.tracks] == ["Hair Pins", "ring"]
+    assert [path.name for path in found.paths] == ["Hair Pins.csv", "ring.osm"]
     [reason] = found.skipped
     assert reason.startswith(f"{folder / 'README.txt'}:1: a row has 3, 4 or 5 columns, got 1.")
 

@@ -14,7 +14,7 @@ _COLUMNS = ("x_m", "y_m", "arc_m")
 
 
 @dataclass(frozen=True)
-class Place:
+class TrackPlace:
     """A place on a track; `arc_m` is along the centreline."""
 
     x_m: float
@@ -26,8 +26,8 @@ class Place:
 class Failures:
     """Where cars stopped for good, and where those without a clean lap left the road or touched a wall first."""
 
-    stopped: tuple[Place, ...] = ()
-    left_road: tuple[Place, ...] = ()
+    stopped: tuple[TrackPlace, ...] = ()
+    left_road: tuple[TrackPlace, ...] = ()
 
 
 class _PlaceCounter(LapCounter):
@@ -66,5 +66,5 @@ def find_failures(driver: Driver, track: Track, found: Evaluation) -> Failures:
     return Failures(_places(counter.last[stopped]), _places(counter.spoiled[failed]))
 
 
-def _places(rows: NDArray[np.float64]) -> tuple[Place, ...]:
-    return tuple(Place(*row) for row in rows.tolist())
+def _places(rows: NDArray[np.float64]) -> tuple[TrackPlace, ...]:
+    return tuple(TrackPlace(*row) for row in rows.tolist())

@@ -9,7 +9,7 @@ import numpy as np
 
 from hotlap.drivers.driver import Driver
 from hotlap.evaluation.evaluate import Evaluation, OnProgress, evaluate
-from hotlap.evaluation.failures import Failures, Place, find_failures
+from hotlap.evaluation.failures import Failures, TrackPlace, find_failures
 from hotlap.evaluation.lap_comparison import Comparison, best_flying_lap, compare
 from hotlap.evaluation.telemetry import Telemetry, record_laps
 from hotlap.optimal.reference import Reference
@@ -116,7 +116,7 @@ def describe_failures(road: RoadLaps) -> str:
     return f"Of {counted(road.figures.episodes, 'start')}, {'; '.join(texts)}." if texts else ""
 
 
-def _near(track: Track, places: Sequence[Place]) -> str:
+def _near(track: Track, places: Sequence[TrackPlace]) -> str:
     """The corners nearest to these places; empty on a track without corners."""
     nodes, corners = track.nodes, find_corners(track.nodes)
     if not corners:

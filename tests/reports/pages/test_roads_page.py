@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hotlap.evaluation.failures import Failures, Place
+from hotlap.evaluation.failures import Failures, TrackPlace
 from hotlap.reports.html import Picture
 from hotlap.reports.pages.roads_page import render_roads
 from reports.markup import assert_complete, text_of
@@ -12,7 +12,7 @@ PICTURES = [Picture("a.png", "One", "", b"one"), Picture("b.png", "Two", "", b"t
 
 
 def test_page_has_a_card_for_each_road_and_corners_where_the_optimum_is_known(track, comparison):
-    failures = Failures(stopped=(Place(0.0, 0.0, comparison.sectors[0].apex_m),))
+    failures = Failures(stopped=(TrackPlace(0.0, 0.0, comparison.sectors[0].apex_m),))
     roads = [road_with(track, failures=failures), road_with(track, 0.05, 29.5, comparison)]
     page = render_roads(roads, PICTURES, "casual", ["Skipped notes.txt"])
     assert_complete(page, 2)
