@@ -46,8 +46,6 @@ def report(
     With --tracks the page is on how a driver, or a run's model, drives the roads of track files; none is imported.
 
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
-
-    Example: hotlap report generalist --tracks circuits/ --tracks Spa.osm --out out/roads
     """
     from hotlap.reports.run_loader import is_run
 
