@@ -287,24 +287,6 @@ def test_a_change_is_trained_evaluated_and_drawn(tmp_path, capfd):
     assert Image.open(tmp_path / "gaps.png").width > 200
 
 
-def test_table_of_circuits_from_files(tmp_path, capsys, monkeypatch):
-    script = load("real_circuits")
-    monkeypatch.setenv("HOTLAP_HOME", str(tmp_path / "untouched"))
-    solve = Mock(return_value=Mock(lap_time_s=28.0))
-    monkeypatch.setattr(script, "find_or_solve_reference", solve)
-    file = tmp_path / "Lantern.csv"
-    file.write_bytes((DATA / "track-01.csv").read_bytes())
-    assert script.main([str(file), "--driver", "casual", "--starts", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| circuit | length | completed | clean laps | median lap | optimal lap | gap |"
-    assert lines[2].startswith("| Lantern | 890 m | 100 % | 100 % | ")
-    assert " | 28.00 s | +4" in lines[2]  # the casual driver laps in 40.7 s
-    assert lines[3].startswith("| **together** |  | **1 of 1** | **100 %** |  |  | **+4")
-    assert not (tmp_path / "untouched").exists()
-    assert script.main([str(tmp_path / "missing.csv")]) == 2
-    assert "real_circuits: " in capsys.readouterr().err
-
-
 def test_generated_circuits_are_compared_with_files(tmp_path, capsys):
     script, file, results = load("road_statistics"), DATA / "track-01.csv", tmp_path / "roads.json"
     picture = tmp_path / "roads.png"

@@ -1,6 +1,5 @@
 """`hotlap evaluate`: measure a driver or a trained model."""
 
-import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -169,13 +168,14 @@ def _evaluate_split(
     as_json: bool,
 ) -> None:
     """Measure a driver on every track of a split."""
+    from hotlap.reports.road_laps import summarise_roads
+
     results = []
     for number, track in enumerate(tracks, start=1):
         results.append(_measure(driver, model, track, task)[0])
         typer.echo(f"{number} of {len(tracks)}: {_row(results[-1])}", err=True)
-    gaps = [result.gap_to_optimal for result in results if result.gap_to_optimal is not None]
-    completed = sum(result.completion_rate == 1.0 for result in results)
-    median, worst = (statistics.median(gaps), max(gaps)) if gaps else (None, None)
+    summary = summarise_roads(results)
+    completed, median, worst = summary.num_completed, summary.median_gap, summary.worst_gap
     if as_json:
         found: dict[str, Any] = {"split": split, "driver": results[0].driver}
         found |= {"tracks": [_as_dict(result) for result in results], "completed_tracks": completed}

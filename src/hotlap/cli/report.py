@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
 
+ROAD_STARTS = 40  # on each road
+
 
 def report(
     subjects: Annotated[list[str], typer.Argument(metavar="RUN…|DRIVER", help="Runs, or one model or driver.")],
@@ -23,17 +26,36 @@ def report(
     track: Annotated[
         str | None, typer.Option(help="Track id for a driver; default: the model's own, or track-01.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the driver's randomness.")] = 0,
+    tracks: Annotated[
+        list[Path] | None,
+        typer.Option(help="Track files, or folders of them, that one driver is driven on; may be repeated."),
+    ] = None,
+    starts: Annotated[
+        int | None, typer.Option(help=f"Random starts on each of --tracks. Default: {ROAD_STARTS}.")
+    ] = None,
+    solve: Annotated[
+        bool, typer.Option("--solve", help="Solve the optimal laps of --tracks that are not known, and keep them.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the driver's randomness, and of random starts.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Write a page on how a run learned and drives, on several runs compared, or on where a driver loses time.
 
     A run may still be training. A driver is a model file, champion, generalist, casual or optimal, and needs --out.
 
+    With --tracks the page is on how a driver, or a run's model, drives the roads of track files; none is imported.
+
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
     """
     from hotlap.reports.run_loader import is_run
 
+    if tracks:
+        if len(subjects) > 1 or track is not None:
+            raise ConfigError("--tracks: it goes with one driver, and without --track. Leave out the rest.")
+        _report_roads(subjects[0], tracks, out, ROAD_STARTS if starts is None else starts, seed, solve, as_json)
+        return
+    if starts is not None or solve:
+        raise ConfigError(f"--{'solve' if solve else 'starts'}: it is for track files. Name them with --tracks.")
     not_runs = [subject for subject in subjects if not is_run(subject)]
     if len(subjects) == 1 and not_runs:
         _report_driver(subjects[0], out, track, seed, as_json)
@@ -123,4 +145,44 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     print(f"{driver.name} on {track.name}: {lap}{clean}, optimum {optimum} (best of {flying})")
     for sector in comparison.sectors:
         print(f"  {sector.label}: {lost_or_gained(sector.lost_s)}")
+    print(f"page: {page}")
+
+
+def _report_roads(
+    name: str, paths: Sequence[Path], out: Path | None, num_starts: int, seed: int, solve: bool, as_json: bool
+) -> None:
+    from hotlap.evaluation.evaluate import MAX_EPISODES
+    from hotlap.optimal.reference import find_or_solve_reference, find_reference
+    from hotlap.reports.html import PAGE_NAME
+    from hotlap.reports.json_figures import roads_as_dict
+    from hotlap.reports.pages.report import write_road_report
+    from hotlap.reports.road_laps import drive_road, road_table, summarise_roads
+    from hotlap.reports.tables import to_text
+    from hotlap.runs.find_driver import find_driver
+    from hotlap.tracks.road_files import load_roads
+
+    if out is None:
+        raise ConfigError(f"--out: the report on {name:.80} needs a folder. Name one.")
+    if not 1 <= num_starts <= MAX_EPISODES:
+        raise ConfigError(f"--starts must be from 1 to {MAX_EPISODES}, got {num_starts}.")
+    if name == "optimal":
+        raise ConfigError("optimal: on track files others are compared with it. Name a model, a run or casual.")
+    files = load_roads(paths)
+    driver = find_driver(name, files.tracks[0].track_id)
+    writable(out / PAGE_NAME)
+    for problem in files.skipped:
+        typer.echo(f"hotlap: skipped {problem}", err=True)
+    find_optimum = partial(find_or_solve_reference, notify=partial(typer.echo, err=True)) if solve else find_reference
+    roads = []
+    for track in files.tracks:
+        with progress_bar(f"{driver.name} on {track.name}") as progress:
+            roads.append(drive_road(driver, track, find_optimum, num_starts=num_starts, seed=seed, progress=progress))
+    page = write_road_report(roads, out, driver.name, [f"Skipped {problem}" for problem in files.skipped])
+    if as_json:
+        found = {"driver": driver.name, **roads_as_dict(roads, files.paths), "skipped": files.skipped}
+        print_json({**found, "page": str(page)})
+        return
+    print(f"{driver.name}, on each track {counted(num_starts, 'random start')}, seed {seed}")
+    print(to_text(road_table(roads)), end="")
+    print(f"{summarise_roads([road.figures for road in roads])}")
     print(f"page: {page}")

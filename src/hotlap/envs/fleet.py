@@ -91,26 +91,26 @@ def check_repeat(repeat: object) -> None:
 
 
 class Fleet:
-    """Cars, tracks and rules in one engine. Car i drives track i modulo the number of tracks given.
+    """Cars, tracks and rules in one engine. Car i drives track i modulo the number of tracks, each given or named.
 
-    `tracks` has each track that is driven once, in the order of the first car on it.
+    Its attribute `tracks` has each track that is driven once, in the order of the first car on it.
     """
 
     def __init__(
         self,
-        track_ids: Sequence[str],
+        tracks: Sequence[str | Track],
         settings: RacerSettings,
         num_cars: int,
         engine: Engine,
         observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
-        if not track_ids:
+        if not tracks:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")
-        find_entries(track_ids)  # an unknown id is an error even if no car drives there
-        driven = track_ids[:num_cars]
-        order = {track_id: index for index, track_id in enumerate(dict.fromkeys(driven))}
+        find_entries(tracks)  # an unknown id is an error even if no car drives there
+        driven = tracks[:num_cars]
+        order = {track: index for index, track in enumerate(dict.fromkeys(driven))}
         self.tracks = load_tracks(list(order))
-        roads = np.resize([order[track_id] for track_id in driven], num_cars)
+        roads = np.resize([order[track] for track in driven], num_cars)
         self._set_up(ribbons_of(self.tracks), roads, settings, engine, observation)
 
     def _set_up(

@@ -21,6 +21,7 @@ from hotlap.sim.policy_drive import DriveRules, Drives, begin_drives, drive_furt
 from hotlap.sim.policy_forward import PackedPolicy, make_memory
 from hotlap.sim.rewards import START_ON_LINE
 from hotlap.sim.vehicle import TICKS_PER_SECOND
+from hotlap.tracks.registry import Track
 
 MAX_EPISODES = 100_000
 
@@ -64,6 +65,7 @@ class Evaluation:
     wall_contacts_per_lap: float | None
     mean_reward: float
     lap_times_s: tuple[float, ...] = field(default=(), repr=False)  # of all laps, in the order in which they ended
+    failed_cars: tuple[int, ...] = field(default=(), repr=False)  # those without a clean flying lap
 
     def against(self, optimal_lap_s: float) -> "Evaluation":
         """A copy with `gap_to_optimal`: median clean flying lap / optimal flying lap - 1."""
@@ -72,9 +74,9 @@ class Evaluation:
         return replace(self, gap_to_optimal=self.median_lap_time_sec / optimal_lap_s - 1.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as a dict for JSON, without the single laps."""
+        """The figures as a dict for JSON, without the single laps and cars."""
         figures = asdict(self)
-        del figures["lap_times_s"]
+        del figures["lap_times_s"], figures["failed_cars"]
         return figures
 
 
@@ -114,7 +116,7 @@ class LapCounter:
 
 def evaluate(
     driver: Driver,
-    track_id: str | Sequence[str],
+    track: str | Track | Sequence[str],
     *,
     episodes: int,
     start: str = "line",
@@ -130,9 +132,7 @@ def evaluate(
     if not 1 <= episodes <= MAX_EPISODES:
         raise ConfigError(f"episodes must be from 1 to {MAX_EPISODES}, got {episodes}.")
     num_laps = 2 if start_code(start) == START_ON_LINE else 1
-    fleet = make_evaluation_fleet(track_id, episodes, observation_of(driver))
-    fleet.seed(np.array([(seed + car) % 2**64 for car in range(episodes)], np.uint64))
-    fleet.reset(start=start)
+    fleet = start_cars(driver, track, range(seed, seed + episodes), start)
     if isinstance(driver, PolicyDriver):
         counter = drive_compiled(driver, fleet, num_laps, progress, device=device)
     elif device != "cpu":
@@ -142,7 +142,7 @@ def evaluate(
         counter = drive(driver, fleet, num_laps, progress)
     task: dict[str, Any] = {
         "driver": driver.name,
-        "track": track_id if isinstance(track_id, str) else f"{len(track_id)} tracks",
+        "track": fleet.tracks[0].track_id if isinstance(track, str | Track) else f"{len(track)} tracks",
         "start": start,
         "seed": seed,
         "episodes": episodes,
@@ -150,9 +150,23 @@ def evaluate(
     return Evaluation(**task, **compute_figures(counter, episodes, num_laps))
 
 
-def drive(driver: Driver, fleet: Fleet, num_laps: int, progress: OnProgress | None = None) -> LapCounter:
-    """Drive until every car has completed its laps or is stuck."""
-    counter = LapCounter(fleet.num_cars)
+def start_cars(driver: Driver, track: str | Track | Sequence[str], seeds: Sequence[int], start: str) -> Fleet:
+    """Cars for this driver at the start of an episode, one for each seed."""
+    fleet = make_evaluation_fleet(track, len(seeds), observation_of(driver))
+    fleet.seed(np.array([seed % 2**64 for seed in seeds], np.uint64))
+    fleet.reset(start=start)
+    return fleet
+
+
+def drive(
+    driver: Driver,
+    fleet: Fleet,
+    num_laps: int,
+    progress: OnProgress | None = None,
+    counter: LapCounter | None = None,
+) -> LapCounter:
+    """Drive until every car has completed its laps or is stuck; returns the counter, by default a new one."""
+    counter = counter or LapCounter(fleet.num_cars)
     running = np.ones(fleet.num_cars, np.bool_)
     stuck = StuckDetector(fleet)
     tick = 0
@@ -258,20 +272,21 @@ def _fraction_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> f
 
 
 def make_evaluation_fleet(
-    track_id: str | Sequence[str], num_cars: int, observation: ObservationName = DEFAULT_OBSERVATION
+    track: str | Track | Sequence[str], num_cars: int, observation: ObservationName = DEFAULT_OBSERVATION
 ) -> Fleet:
     """Cars under the default rules, without the time limit."""
     defaults = RacerSettings()
     settings = replace(defaults, episode=replace(defaults.episode, max_ticks=MAX_COUNT))
-    track_ids = [track_id] if isinstance(track_id, str) else track_id
-    return Fleet(track_ids, settings, num_cars, make_engine(num_cars), observation)
+    tracks = [track] if isinstance(track, str | Track) else track
+    return Fleet(tracks, settings, num_cars, make_engine(num_cars), observation)
 
 
 def compute_figures(counter: LapCounter, episodes: int, num_laps: int) -> dict[str, Any]:
     """The measured figures of an Evaluation; the lap numbered `num_laps` is the flying one."""
     flying = [lap for lap in counter.laps if lap.number == num_laps]
     standing_s = [lap.time_s for lap in counter.laps if lap.number < num_laps and lap.is_clean]
-    clean_s = np.array([lap.time_s for lap in flying if lap.is_clean])
+    clean = {lap.car: lap.time_s for lap in flying if lap.is_clean}
+    clean_s = np.array(list(clean.values()))
     total = len(counter.laps)
     return {
         "laps": total,
@@ -286,4 +301,5 @@ def compute_figures(counter: LapCounter, episodes: int, num_laps: int) -> dict[s
         "wall_contacts_per_lap": counter.wall_contacts / total if total else None,
         "mean_reward": float(counter.returns.mean()),
         "lap_times_s": tuple(lap.time_s for lap in counter.laps),
+        "failed_cars": tuple(car for car in range(episodes) if car not in clean),
     }

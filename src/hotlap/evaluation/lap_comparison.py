@@ -86,6 +86,12 @@ def best_flying_lap(laps: list[Lap]) -> Lap | None:
     return min(flying, key=lambda lap: (not lap.is_clean, lap.time_s), default=None)
 
 
+def lap_line(trace: Telemetry, track: Track, lap: Lap) -> tuple[Floats, Floats, Floats]:
+    """A lap of a drive: x (m), y (m), speed (m/s) per tick."""
+    rows, _, _ = _lap_rows(trace, lap, track.nodes.length_m)
+    return trace.x_m[rows], trace.y_m[rows], trace.speed_mps[rows]
+
+
 def compare(trace: Telemetry, track: Track, raceline: Raceline, optimal_lap_s: float) -> Comparison:
     """Compare the best flying lap of a drive with the track's optimal lap."""
     lap = best_flying_lap(trace.laps)
@@ -112,7 +118,7 @@ def compare(trace: Telemetry, track: Track, raceline: Raceline, optimal_lap_s: f
         optimal_throttle=optimal_throttle,
         driver_brake=brake,
         optimal_brake=optimal_brake,
-        driver_line=(trace.x_m[rows], trace.y_m[rows], trace.speed_mps[rows]),
+        driver_line=lap_line(trace, track, lap),
         optimal_line=(raceline.x_m, raceline.y_m, raceline.vx_mps),
         sectors=_sectors(nodes, arc_m, driver_time_s - optimal_time_s, (speed_mps, optimal_speed_mps)),
     )

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.drivers.driver import Driver, observation_of
+from hotlap.drivers.driver import Driver
 from hotlap.envs.fleet import Fleet
-from hotlap.evaluation.evaluate import Lap, OnProgress, drive, make_evaluation_fleet
+from hotlap.evaluation.evaluate import Lap, OnProgress, drive, start_cars
+from hotlap.tracks.registry import Track
 
 Floats = NDArray[np.float64]
 
@@ -62,12 +63,10 @@ class _Recorder:
 
 
 def record_laps(
-    driver: Driver, track_id: str, *, num_laps: int, seed: int = 0, progress: OnProgress | None = None
+    driver: Driver, track: str | Track, *, num_laps: int, seed: int = 0, progress: OnProgress | None = None
 ) -> Telemetry:
     """Record one car over `num_laps` laps from a standing start, or fewer if it gets stuck."""
-    fleet = make_evaluation_fleet(track_id, 1, observation_of(driver))
-    fleet.seed(np.array([seed % 2**64], np.uint64))
-    fleet.reset(start="line")
+    fleet = start_cars(driver, track, [seed], "line")
     recorder = _Recorder(driver)
     recorder.begin(fleet, seed)
     counter = drive(recorder, fleet, num_laps, progress)

@@ -31,7 +31,9 @@ p { margin: 0; color: var(--faint); }
 .figures dd { margin: 0; font-size: 1.6rem; font-weight: 700; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .chip { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .4em; }
 .card { padding: 16px; margin: 0 0 18px; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 18px; }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 18px; }
+.pair > .whole { grid-column: 1 / -1; } .whole > .pair > table { align-self: start; }
+.whole .extra { display: none; }
 .scroll { overflow-x: auto; margin-top: 12px; border-radius: 8px; background: #14181f; }
 .sideways { overflow-x: auto; }
 img { display: block; width: 100%; height: auto; }
@@ -48,7 +50,7 @@ main > p + section { margin-top: 22px; }
 details.card summary { cursor: pointer; font-weight: 600; }
 footer { color: var(--faint); font-size: .82rem; }
 @media (max-width: 760px) { main { padding: 20px 12px 36px; } .figures { grid-template-columns: 1fr 1fr; gap: 8px; }
-  .figures dd { font-size: 1.3rem; } .pair { grid-template-columns: 1fr; gap: 0; } .card { padding: 12px; }
+  .figures dd { font-size: 1.3rem; } .pair { grid-template-columns: 1fr; } .card { padding: 12px; }
   td.wide { width: 34%; } img.chart { min-width: 640px; }
   .extra { display: none; } }
 """
@@ -121,12 +123,16 @@ def render_pictures(pictures: Sequence[Picture]) -> list[str]:
 
 
 def _card(picture: Picture) -> str:
+    heading = f"<h2>{escape(picture.title)}</h2><p>{escape(picture.caption)}</p>"
+    return f'<section class="card">{heading}{render_image(picture)}</section>'
+
+
+def render_image(picture: Picture) -> str:
+    """A picture without its heading and caption."""
     data = b64encode(picture.png).decode("ascii")
     kind = ' class="chart"' if picture.is_chart else ""
-    return (
-        f'<section class="card"><h2>{escape(picture.title)}</h2><p>{escape(picture.caption)}</p><div class="scroll">'
-        f'<img{kind} alt="{escape(picture.title)}" src="data:image/png;base64,{data}"></div></section>'
-    )
+    image = f'<img{kind} alt="{escape(picture.title)}" src="data:image/png;base64,{data}">'
+    return f'<div class="scroll">{image}</div>'
 
 
 def render_table(table: Table) -> str:

@@ -1,11 +1,13 @@
 """The figures of a report as plain dictionaries, for `hotlap report --json`."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hotlap.evaluation.lap_comparison import Comparison
 from hotlap.reports.model_laps import Baselines, ModelLaps
+from hotlap.reports.road_laps import RoadLaps, summarise_roads
 
 
 def runs_as_dict(laps: Sequence[ModelLaps], baselines: Baselines, page: Path) -> dict[str, Any]:
@@ -26,6 +28,28 @@ def lap_as_dict(comparison: Comparison) -> dict[str, Any]:
         "optimal_lap_time_sec": comparison.optimal_lap_s,
         "gap_to_optimal": comparison.gap,
         "corners": _corners_as_dicts(comparison),
+    }
+
+
+def roads_as_dict(roads: Sequence[RoadLaps], files: Sequence[Path]) -> dict[str, Any]:
+    """The figures of a report on roads."""
+    summary = summarise_roads([road.figures for road in roads])
+    return {
+        "tracks": [_road_as_dict(road, file) for road, file in zip(roads, files, strict=True)],
+        "completed_tracks": summary.num_completed,
+        "median_gap_to_optimal": summary.median_gap,
+        "worst_gap_to_optimal": summary.worst_gap,
+    }
+
+
+def _road_as_dict(road: RoadLaps, file: Path) -> dict[str, Any]:
+    return {
+        **road.figures.as_dict(),
+        "file": str(file),
+        "length_m": road.track.nodes.length_m,
+        "optimal_lap_time_sec": road.optimal_lap_s,
+        "corners": _corners_as_dicts(road.comparison) if road.comparison else None,
+        **asdict(road.failures),
     }
 
 

@@ -144,13 +144,15 @@ def load_track(track_id: str) -> Track:
     return load_tracks([track_id])[0]
 
 
-def load_tracks(track_ids: Sequence[str]) -> tuple[Track, ...]:
-    """The tracks with these ids; all ids are looked up before the first track is built."""
-    return tuple(_load(entry) for entry in find_entries(track_ids))
+def load_tracks(tracks: Sequence[str | Track]) -> tuple[Track, ...]:
+    """The tracks with these ids, or given themselves; all ids are looked up before the first track is built."""
+    entries = iter(find_entries(tracks))
+    return tuple(track if isinstance(track, Track) else _load(next(entries)) for track in tracks)
 
 
-def find_entries(track_ids: Sequence[str]) -> list[TrackEntry]:
-    """The entries of these ids; UnknownTrackError for the first one that is not listed."""
+def find_entries(tracks: Sequence[str | Track]) -> list[TrackEntry]:
+    """The entries of the ids among these; UnknownTrackError for the first one that is not listed."""
+    track_ids = [track for track in tracks if not isinstance(track, Track)]
     known = _shipped()
     if not all(isinstance(track_id, str) and track_id in known for track_id in track_ids):
         known = {**known, **_users(), **_evaluated()}  # the user's folder is listed once, however many ids there are

@@ -1,13 +1,22 @@
 """Track maps of laps: their colours and scales."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from hotlap.evaluation.failures import Failures, TrackPlace
 from hotlap.reports.plots import chart, maps
-from hotlap.reports.plots.maps import draw_path, draw_racing_lines, draw_side_by_side, draw_time_lost, loss_rate
+from hotlap.reports.plots.maps import (
+    draw_path,
+    draw_racing_lines,
+    draw_road,
+    draw_side_by_side,
+    draw_time_lost,
+    loss_rate,
+)
 from reports.known_laps import known_trace
 from reports.plots.pixels import fraction_of
 
@@ -46,3 +55,14 @@ def test_path_of_a_car_without_a_lap_ends_in_a_cross(track):
     assert fraction_of(picture.png, chart.LOSS, 4) > 1e-4
     parked = tuple(part[:1] for part in line)
     assert fraction_of(draw_path(track, parked, "parked").png, chart.LOSS, 4) > 1e-4
+
+
+def test_places_where_starts_failed_are_marked_on_the_driven_line(track):
+    trace, place = known_trace(), TrackPlace(float(track.nodes.x_m[50]), float(track.nodes.y_m[50]), 50.0)
+
+    def marked(failures):
+        return fraction_of(draw_road(track, trace, failures, "casual", "a.png").png, chart.LOSS, 4)
+
+    clear, left, stopped = (marked(failures) for failures in (Failures(), Failures((), (place,)), Failures((place,))))
+    assert clear < left < stopped
+    assert draw_road(track, replace(trace, laps=[]), Failures(), "casual", "a.png").file_name == "a.png"

@@ -43,7 +43,8 @@ def test_reversed_width_and_start_work_as_for_a_table(write):
 def test_a_road_without_width_says_which_it_got(write, caplog):
     import_track(write("ring.osm", TEXTS["ring.osm"].replace('<tag k="width" v="12"/>', "")))
     [record] = caplog.records
-    assert record.message == "the map gives no width for way 71, way 72: the road is 10 m wide (--width)."
+    text = "ring.osm: the map gives no width for way 71, way 72: the road is 10 m wide"
+    assert record.message == f"{text} (--width of `hotlap tracks import`)."
 
 
 def test_a_width_of_the_users_is_not_called_missing(write, caplog):

@@ -7,7 +7,7 @@ from hotlap.reports.formatting import seconds, signed, signed_percent, whole_per
 from hotlap.reports.html import CHIPS, Picture, render_document, render_headline, render_note, render_pictures
 from hotlap.tracks.registry import Track
 
-_FOOTER = (
+ABOUT_OPTIMUM = (
     "The optimum is the fastest flying lap that an optimiser found for the same car and road. "
     "Times are compared at equal distance along the centreline."
 )
@@ -57,10 +57,19 @@ def lap_figures(comparison: Comparison, driver_name: str) -> list[tuple[str, str
 
 def render_footer(comparison: Comparison, track: Track) -> str:
     """The track, and how its optimum was found."""
-    return f"<footer>{escape(track.track_id)}, {comparison.arc_m[-1]:.0f} m. {_FOOTER}</footer>"
+    return f"<footer>{escape(track.track_id)}, {comparison.arc_m[-1]:.0f} m. {ABOUT_OPTIMUM}</footer>"
 
 
 def render_corners(comparison: Comparison) -> str:
+    """The card with the table of the corners."""
+    return (
+        '<section class="card"><h2>Time lost, corner by corner</h2>'
+        "<p>Each corner counts from halfway after the previous one to halfway before the next.</p>"
+        f"{render_corner_table(comparison)}</section>"
+    )
+
+
+def render_corner_table(comparison: Comparison) -> str:
     """A table of the corners, the most time lost first, each with a bar."""
     total_s = float(comparison.delta_s[-1])
     most_s = max(max(abs(sector.lost_s) for sector in comparison.sectors), 1e-9)
@@ -74,11 +83,7 @@ def render_corners(comparison: Comparison) -> str:
     )
     head = "".join(f'<th class="{kind}">{text}</th>' for kind, text in heads)
     rows = "\n".join(_row(sector, total_s, most_s) for sector in comparison.sectors)
-    return (
-        '<section class="card"><h2>Time lost, corner by corner</h2>'
-        "<p>Each corner counts from halfway after the previous one to halfway before the next.</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></section>"
-    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
 
 
 def _row(sector: Sector, total_s: float, most_s: float) -> str:

@@ -1,4 +1,4 @@
-"""Writes reports to disk: a page and its pictures, on a driver's lap or on training runs."""
+"""Writes reports to disk: a page and its pictures, on a driver's lap on many roads, or on training runs."""
 
 import os
 import shutil
@@ -11,12 +11,14 @@ from hotlap.evaluation.lap_comparison import Comparison
 from hotlap.reports.html import PAGE_NAME, Picture
 from hotlap.reports.model_laps import Baselines, ModelLaps, fastest_laps
 from hotlap.reports.pages.lap_page import render_comparison
+from hotlap.reports.pages.roads_page import render_roads
 from hotlap.reports.pages.run_page import RunPictures, render_run, render_runs
 from hotlap.reports.plots.chart import short_name
 from hotlap.reports.plots.lap_charts import draw_comparison, draw_deltas
 from hotlap.reports.plots.learning_curves import draw_lap_times, draw_learning_curve, draw_reward_terms
-from hotlap.reports.plots.maps import draw_path, draw_racing_lines
+from hotlap.reports.plots.maps import draw_path, draw_racing_lines, draw_road
 from hotlap.reports.plots.panels import colour_of
+from hotlap.reports.road_laps import RoadLaps
 from hotlap.reports.run_record import RunGroup
 from hotlap.tracks.registry import Track
 
@@ -32,6 +34,7 @@ PICTURE_NAMES = (
     "laps.png",
     "reward-terms.png",
 )
+ROAD_PICTURES = "road-[0-9][0-9]-*.png"  # those of a report on roads
 
 
 def write_lap_report(comparison: Comparison, track: Track, folder: Path, driver_name: str) -> Path:
@@ -40,6 +43,17 @@ def write_lap_report(comparison: Comparison, track: Track, folder: Path, driver_
     _make_folder(folder)  # fails before anything is drawn
     pictures = draw_comparison(comparison, track, name)
     return _write(folder, render_comparison(comparison, track, name, pictures), pictures)
+
+
+def write_road_report(roads: Sequence[RoadLaps], folder: Path, driver_name: str, notes: Sequence[str]) -> Path:
+    """Write the page on a driver's roads and their maps into `folder`; returns the page's path."""
+    name = short_name(driver_name)
+    _make_folder(folder)
+    pictures = [
+        draw_road(road.track, road.trace, road.failures, name, f"road-{number:02d}-{road.track.track_id}.png")
+        for number, road in enumerate(roads, start=1)
+    ]
+    return _write(folder, render_roads(roads, pictures, name, notes), pictures)
 
 
 def write_run_report(
@@ -101,7 +115,9 @@ def _write(folder: Path, page: str, pictures: Sequence[Picture]) -> Path:
     """
     drafts = folder / f".report.{os.getpid()}.tmp"
     names = [picture.file_name for picture in pictures]
-    stale = set(PICTURE_NAMES) - set(names) if (folder / PAGE_NAME).is_file() else set()
+    stale: set[str] = set()
+    if (folder / PAGE_NAME).is_file():
+        stale = {*PICTURE_NAMES, *(path.name for path in folder.glob(ROAD_PICTURES))} - set(names)
     with _explain_os_errors(folder):
         try:
             drafts.mkdir(exist_ok=True)

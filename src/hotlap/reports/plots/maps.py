@@ -1,18 +1,20 @@
 """Track maps of a report: the road coloured by time lost, and racing lines coloured by speed."""
 
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotlap.evaluation.lap_comparison import Comparison
-from hotlap.evaluation.telemetry import Floats
+from hotlap.evaluation.failures import Failures
+from hotlap.evaluation.lap_comparison import Comparison, best_flying_lap, lap_line
+from hotlap.evaluation.telemetry import Floats, Telemetry
 from hotlap.reports.formatting import signed
 from hotlap.reports.html import Picture
 from hotlap.reports.plots.chart import DRIVER, GAIN, LOSS, OPTIMUM, to_png, write_driver_legend, write_title
 from hotlap.tracks.geometry.corners import find_corners
 from hotlap.tracks.maps.map_colours import BACKGROUND, ROAD, TEXT
 from hotlap.tracks.maps.map_drawing import (
+    Canvas,
     SpeedLine,
     draw_colour_bar,
     draw_ribbon,
@@ -65,14 +67,14 @@ def draw_racing_lines(comparison: Comparison, track: Track, name: str) -> list[P
             "line-driver.png",
             f"Racing line of {name}",
             "Coloured by speed, on the same scale as the optimum.",
-            to_png(_draw_line(track, driver, range_mps, (name, comparison.lap.time_s, DRIVER))),
+            to_png(_draw_line(track, driver, range_mps, (name, comparison.lap.time_s, DRIVER))[0]),
             is_half=True,
         ),
         Picture(
             "line-optimum.png",
             "Racing line of the optimum",
             "Coloured by speed, on the same scale as the driver.",
-            to_png(_draw_line(track, optimum, range_mps, ("optimum", comparison.optimal_lap_s, OPTIMUM))),
+            to_png(_draw_line(track, optimum, range_mps, ("optimum", comparison.optimal_lap_s, OPTIMUM))[0]),
             is_half=True,
         ),
     ]
@@ -80,7 +82,7 @@ def draw_racing_lines(comparison: Comparison, track: Track, name: str) -> list[P
 
 def _draw_line(
     track: Track, line: SpeedLine, range_mps: tuple[float, float], label: tuple[str, float, str]
-) -> "Figure":
+) -> tuple["Figure", Canvas]:
     """One racing line on the track, coloured by speed within `range_mps`."""
     name, time_s, colour = label
     figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_HALF_MAP_WIDTH_IN, footer_in=0.3)
@@ -90,7 +92,7 @@ def _draw_line(
     label_corners(canvas, track.nodes, find_corners(track.nodes))
     speeds = f"{3.6 * float(line[2].min()):.0f} to {3.6 * float(line[2].max()):.0f} km/h"
     write_title(figure, f"{name}   {time_s:.2f} s", speeds, colour=colour)
-    return figure
+    return figure, canvas
 
 
 def draw_side_by_side(comparison: Comparison, track: Track, name: str) -> bytes:
@@ -110,10 +112,16 @@ def draw_side_by_side(comparison: Comparison, track: Track, name: str) -> bytes:
 
 def draw_path(track: Track, line: SpeedLine, name: str) -> Picture:
     """The path of a car that finished no flying lap."""
+    caption = "From a standing start to where it stopped (cross), coloured by speed."
+    figure, _ = _draw_path(track, line, name, _MAP_WIDTH_IN)
+    return Picture("line-driver.png", f"Path of {name}", caption, to_png(figure))
+
+
+def _draw_path(track: Track, line: SpeedLine, name: str, width_in: float) -> tuple["Figure", Canvas]:
     x_m, y_m, speed_mps = line
     # A line needs two points, even if the car never moved.
     path = (x_m, y_m, speed_mps) if len(x_m) > 1 else tuple(np.repeat(part, 2) for part in line)
-    figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_MAP_WIDTH_IN, footer_in=0.3)
+    figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=width_in, footer_in=0.3)
     draw_ribbon(canvas, track.nodes)
     draw_start_line(canvas, track.nodes)
     fastest_mps = max(float(speed_mps.max()), 1.0)
@@ -121,8 +129,23 @@ def draw_path(track: Track, line: SpeedLine, name: str) -> Picture:
     canvas.axes.plot(x_m[-1], y_m[-1], marker="X", markersize=11, color=LOSS, markeredgecolor=TEXT, zorder=45)
     label_corners(canvas, track.nodes, find_corners(track.nodes))
     write_title(figure, name, f"no flying lap yet   ·   up to {3.6 * fastest_mps:.0f} km/h", colour=DRIVER)
-    caption = "From a standing start to where it stopped (cross), coloured by speed."
-    return Picture("line-driver.png", f"Path of {name}", caption, to_png(figure))
+    return figure, canvas
+
+
+def draw_road(track: Track, trace: Telemetry, failures: Failures, name: str, file_name: str) -> Picture:
+    """The best flying lap of a drive, coloured by speed, and where cars left the road (dots) or stopped (crosses)."""
+    lap = best_flying_lap(trace.laps)
+    if lap is None:
+        figure, canvas = _draw_path(track, trace.line, name, _HALF_MAP_WIDTH_IN)
+    else:
+        line = lap_line(trace, track, lap)
+        range_mps = (float(line[2].min()), float(line[2].max()))
+        figure, canvas = _draw_line(track, line, range_mps, (name, lap.time_s, DRIVER))
+    for places, marker, size in ((failures.left_road, "o", 6), (failures.stopped, "X", 10)):
+        x_m, y_m = [place.x_m for place in places], [place.y_m for place in places]
+        style: dict[str, Any] = {"marker": marker, "markersize": size, "color": LOSS, "markeredgecolor": TEXT}
+        canvas.axes.plot(x_m, y_m, linestyle="none", zorder=45, **style)
+    return Picture(file_name, track.name, "", to_png(figure), is_half=True)
 
 
 def loss_rate(comparison: Comparison) -> Floats:

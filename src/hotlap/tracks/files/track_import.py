@@ -54,7 +54,8 @@ def read_track_file(path: Path, width_m: float | None = None) -> CentrelineFile:
     loop = join_loop(path, found)
     names = ", ".join(loop.names[:_MAX_PLACES]) + (" and more" if len(loop.names) > _MAX_PLACES else "")
     if width_m is None and not loop.has_widths:
-        _log.warning("the map gives no width for %s: the road is %g m wide (--width).", names, DEFAULT_WIDTH_M)
+        text = "%s: the map gives no width for %s: the road is %g m wide (--width of `hotlap tracks import`)."
+        _log.warning(text, path.name, names, DEFAULT_WIDTH_M)
     return CentrelineFile(path, loop.centreline, None, f"{found.attribution} ({names})".strip())
 
 
@@ -94,19 +95,20 @@ def import_track(
         file.refuse(fault, nearest_point(wide, narrow.x_m[fault.point], narrow.y_m[fault.point]))
     road = trace(line, DEFAULT_SPACING_M)
     if isinstance(road, Road):
-        _report(find_narrowings(road, build_nodes(narrow)))
+        _report(path, find_narrowings(road, build_nodes(narrow)))
     return ImportedTrack(narrow, file.attribution)
 
 
-def _report(narrowings: list[Narrowing]) -> None:
+def _report(path: Path, narrowings: list[Narrowing]) -> None:
     """Log one line about all places."""
     if not narrowings:
         return
     places = [f"by {n.by_m:.2f} m on the {n.side} at s = {n.at_m:.0f} m" for n in narrowings[:_MAX_PLACES]]
     more = len(narrowings) - len(places)
     _log.warning(
-        "the road is wider than its bends have room for with a car at its edge, so it was narrowed on the inside: "
+        "%s: the road is wider than its bends have room for with a car at its edge, so it was narrowed on the inside: "
         "%s%s.",
+        path.name,
         ", ".join(places),
         f", and at {more} more" if more else "",
     )
