@@ -66,9 +66,11 @@ CHANGES = {
     "kl-40": Change("`desired_kl` 0.04", {"ppo.desired_kl": 0.04}),
     "kl-falling": Change("`desired_kl` falling (`final_lr_fraction` 0.15)", {"ppo.final_lr_fraction": 0.15}),
     "noise-40": Change("noise falling to 0.04 (`final_min_std`)", {"ppo.final_min_std": 0.04}),
-    "head-linear": Change(
-        "actions not bounded, noise for each pedal (`action_head` linear)", {"policy.action_head": "linear"}
+    "head-pedal": Change(
+        "bounded actions, one axis for both pedals (`action_head` pedal_axis)", {"policy.action_head": "pedal_axis"}
     ),
+    "lambda-95": Change("`gae_lambda` 0.95", {"ppo.gae_lambda": 0.95}),
+    "lambda-98": Change("`gae_lambda` 0.98", {"ppo.gae_lambda": 0.98}),
     "net-64": Change("64-64 network", {"policy.net_arch": [64, 64]}),
     "net-128": Change("128-128 network", {"policy.net_arch": [128, 128]}),
     "episodes-50": Change("episodes of 50 s (`max_ticks` 3000)", {"racer.episode.max_ticks": 3000}),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bridge_process import BridgeProcess
 from fork_server import import_everything, reseed
@@ -21,6 +22,10 @@ from shared_results import made_once
 
 if TYPE_CHECKING:
     from hotlap.optimal.lap import Plan
+
+# A busy machine is slow, and that is no fault of a test.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # Set before anything imports these libraries: no windows, and thread pools that do not compete for the cores.
 os.environ["MPLBACKEND"] = "Agg"

@@ -102,6 +102,8 @@ class Workers:
                         self._end(session, source, sources.pop(source))
                     elif "report" in message:
                         report = hook.pytest_report_from_serializable(config=session.config, data=message["report"])
+                        if isinstance(report.longrepr, list):  # why a test was skipped; JSON has no tuples
+                            report.longrepr = tuple(report.longrepr)
                         hook.pytest_runtest_logreport(report=report)
                     elif "start" in message:
                         nodeid, location = message["start"], tuple(message["location"])

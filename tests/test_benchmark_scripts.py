@@ -186,7 +186,7 @@ def test_changes_are_compared_with_the_recipe_by_whether_their_seeds_overlap(tmp
         "rays": laps(0.051, 0.036, 0.04, 0.041, 0.039),
         "gamma-990": laps(0.028, 0.034, 0.04, 0.041, 0.042),
         "fourier-8": laps(0.02, 0.028, 0.021, 0.022, 0.023),
-        "head-linear": laps(0.03, None, 0.05, 0.05, 0.05),
+        "head-pedal": laps(0.03, None, 0.05, 0.05, 0.05),
         "spun-0": laps(0.02, 0.02, 0.02),
     }
     lines = script.make_table(found).splitlines()

@@ -36,13 +36,15 @@ def test(process, number, tmp_path):
     print("output", number)
     pathlib.Path(f"{__name__}-{number}-{process}").touch(exist_ok=False)
     assert number != FAILS
+def test_skipped():
+    pytest.skip("reason")
 """
 
 
 def test_every_test_runs_once_and_each_process_tears_down_its_own_fixtures(run, pytester):
     files = {f"test_{name}": LOG.replace("FAILS", "3" if name == "b" else "9") for name in "abcd"}
     result = run(**files)
-    result.assert_outcomes(passed=19, failed=1)
+    result.assert_outcomes(passed=19, failed=1, skipped=4)
     result.stdout.fnmatch_lines(["*test_b.py:*AssertionError", "output 3"])
     ran = [path.name.split("-") for path in pytester.path.glob("test_*-*-*")]
     assert sorted((name, number) for name, number, _ in ran) == sorted((f, str(n)) for f in files for n in range(5))

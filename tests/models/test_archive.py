@@ -19,7 +19,7 @@ from hotlap.models.archive import Archive, read_about, read_archive, tensors_dig
 from models.forgery import NUMBERS, PAYLOADS, SMALL, forge, forge_zip, manifest, memory_limit, patched, refusal
 from models.test_tensor_shards import any_array, assert_same_arrays
 
-IN_TMP = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+IN_TMP = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tracks.shapes import circle, eight, peanut, wavy
 
 CIRCLE = circle(num_points=100)
 HEADER = "# x_m,y_m,w_tr_right_m,w_tr_left_m"
-IN_TMP = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+IN_TMP = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def rows(radius_m=100.0, num_points=100, half_width_m=5.0) -> list[str]:

@@ -17,7 +17,7 @@ from hotlap.tracks.files.raceline_file import (
     write_raceline,
 )
 
-IN_TMP = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+IN_TMP = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture
