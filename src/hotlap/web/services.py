@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -43,6 +43,7 @@ class PageServices:
         self.computing = RateLimit(per_s=20.0, burst=40)
         self.starting = RateLimit(per_s=1.0, burst=5)
         self.num_streams = 0
+        self._is_reading_file = False
         self.is_closing = False
         self._simulator = ThreadPoolExecutor(1, "simulator")
         self._files = ThreadPoolExecutor(1, "files")
@@ -73,6 +74,17 @@ class PageServices:
     async def read(self, work: Callable[..., T], *arguments: Any) -> T:
         """Read files on their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._files, work, *arguments)
+
+    @contextmanager
+    def only_file(self) -> Iterator[None]:
+        """While a file of the user's is received and read, another is refused: each may take much memory."""
+        if self._is_reading_file:
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "another file is being read. Try again in a moment.", 1.0)
+        self._is_reading_file = True
+        try:
+            yield
+        finally:
+            self._is_reading_file = False
 
     # --- drivers on the leaderboard; called on the simulator's thread ---
 
@@ -122,8 +134,11 @@ class PageServices:
         for _ in self._enter_each(track):
             pass
 
-    def enter_later(self, track_ids: Sequence[str]) -> None:
-        """Enter the drivers that ship on leaderboards, one driver at a time between the requests that wait."""
+    def enter_later(self, track_ids: Sequence[str], after_s: float = 0.0) -> None:
+        """Enter the drivers that ship on leaderboards, one driver at a time between the requests that wait.
+
+        With `after_s`, which needs the event loop, those come first that the page sends within this time.
+        """
         entering: dict[str, Future[None]] = {track_id: Future() for track_id in track_ids}
         self._entering |= entering
 
@@ -138,7 +153,10 @@ class PageServices:
                     if self._entering.get(track_id) is done:  # not where it was asked for again meanwhile
                         del self._entering[track_id]
 
-        self._step_later(steps())
+        if after_s > 0.0:
+            asyncio.get_running_loop().call_later(after_s, self._step_later, steps())
+        else:
+            self._step_later(steps())
 
     async def wait_until_entered(self, track_id: str) -> None:
         """Wait until the drivers that `enter_later` was told to enter for a track are on its leaderboard."""

@@ -74,7 +74,7 @@ BAD = {
     "no places": ("a.osm", '<osm><node id="1"/></osm>', "node '1' needs lat and lon"),
     "beyond the pole": ("a.osm", '<osm><node id="1" lat="91" lon="0"/></osm>', "needs lat and lon in degrees"),
     "not JSON": ("a.geojson", "{", ":1: is not JSON"),
-    "deep JSON": ("a.geojson", "[" * 200_000, "is not JSON"),
+    "deep JSON": ("a.geojson", "[" * 200_000, "nested too deeply"),
     "a list": ("a.geojson", "[]", "is not GeoJSON"),
     "not a number": ("a.geojson", '{"type": "LineString", "coordinates": [["8", 50]]}', "no pair of numbers"),
     "NaN": ("a.geojson", '{"type": "LineString", "coordinates": [[NaN, 50]]}', "not in degrees"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hotlap.errors import TrackError
 from hotlap.tracks.files.centreline_file import CentrelineFile, read_centreline_file
-from hotlap.tracks.files.csv_table import read_text
+from hotlap.tracks.files.csv_table import read_text, to_printable
 from hotlap.tracks.files.geojson_file import read_geojson
 from hotlap.tracks.files.map_ways import DEFAULT_WIDTH_M, join_loop
 from hotlap.tracks.files.osm_file import read_osm
@@ -29,6 +29,7 @@ IMPORT_SPACING_M = 4.0
 MAP_SUFFIXES = (".osm", ".geojson", ".json")
 
 _MAX_PLACES = 6  # named in the warning
+_MAX_NAME_CHARACTERS = 60
 
 _log = logging.getLogger(__name__)
 
@@ -52,10 +53,10 @@ def read_track_file(path: Path, width_m: float | None = None) -> CentrelineFile:
     text = read_text(path)
     found = read_osm(path, text) if kind == ".osm" else read_geojson(path, text)
     loop = join_loop(path, found)
-    names = ", ".join(loop.names[:_MAX_PLACES]) + (" and more" if len(loop.names) > _MAX_PLACES else "")
+    names = to_printable(", ".join(name[:_MAX_NAME_CHARACTERS] for name in loop.names[:_MAX_PLACES])) + (" and more" if len(loop.names) > _MAX_PLACES else "")
     if width_m is None and not loop.has_widths:
         _log.warning("the map gives no width for %s: the road is %g m wide (--width).", names, DEFAULT_WIDTH_M)
-    return CentrelineFile(path, loop.centreline, None, f"{found.attribution} ({names})".strip())
+    return CentrelineFile(path, loop.centreline, None, f"{to_printable(found.attribution)} ({names})".strip())
 
 
 def import_centreline(
