@@ -24,7 +24,6 @@ from hotlap.web.track_files import MAX_NAME_CHARACTERS, read_dropped_file, save_
 
 MAX_DRAWING_BYTES = 131_072
 MAX_FILE_BODY_BYTES = 4 * MAX_FILE_BYTES // 3 + 65_536  # a file in base64; one that is a little too large is told so
-ENTERING_AFTER_S = 3.0  # the page asks for a new track's drivers first
 
 
 class DrawingBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -102,7 +101,7 @@ async def save_file(request: Request) -> Response:
         imported = await services.read(read_dropped_file, body.name, body.content)
     track, is_new = await services.compute(_save_file, body.name, imported)
     if is_new:
-        services.enter_later([track["id"]], ENTERING_AFTER_S)
+        services.enter_later([track["id"]])
     return answer_json(track, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -29,6 +31,7 @@ MAX_WAITING = 32  # requests for the simulator's thread
 NUM_DRIVER_LAPS = 2  # a standing and a flying one
 MAX_CACHED_DRIVE_BYTES = 4 << 20
 ENTERING_WAIT_S = 30.0  # for the drivers that ship to be on a leaderboard that is asked for
+QUIET_S = 4.0  # for the page to ask for the track of a file, its drivers and their policies
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -44,6 +47,7 @@ class PageServices:
         self.starting = RateLimit(per_s=1.0, burst=5)
         self.num_streams = 0
         self._is_reading_file = False
+        self._quiet_until_s = 0.0  # no driver is entered before
         self.is_closing = False
         self._simulator = ThreadPoolExecutor(1, "simulator")
         self._files = ThreadPoolExecutor(1, "files")
@@ -77,10 +81,13 @@ class PageServices:
 
     @contextmanager
     def only_file(self) -> Iterator[None]:
-        """While a file of the user's is received and read, another is refused: each may take much memory."""
+        """While a file of the user's is received and read, another is refused: each may take much memory.
+
+        Nor are drivers entered then and shortly after: whoever sent it waits to see it driven.
+        """
         if self._is_reading_file:
             raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "another file is being read. Try again in a moment.", 1.0)
-        self._is_reading_file = True
+        self._is_reading_file, self._quiet_until_s = True, time.monotonic() + QUIET_S
         try:
             yield
         finally:
@@ -134,11 +141,8 @@ class PageServices:
         for _ in self._enter_each(track):
             pass
 
-    def enter_later(self, track_ids: Sequence[str], after_s: float = 0.0) -> None:
-        """Enter the drivers that ship on leaderboards, one driver at a time between the requests that wait.
-
-        With `after_s`, which needs the event loop, those come first that the page sends within this time.
-        """
+    def enter_later(self, track_ids: Sequence[str]) -> None:
+        """Enter the drivers that ship on leaderboards, one driver at a time between the requests that wait."""
         entering: dict[str, Future[None]] = {track_id: Future() for track_id in track_ids}
         self._entering |= entering
 
@@ -153,10 +157,7 @@ class PageServices:
                     if self._entering.get(track_id) is done:  # not where it was asked for again meanwhile
                         del self._entering[track_id]
 
-        if after_s > 0.0:
-            asyncio.get_running_loop().call_later(after_s, self._step_later, steps())
-        else:
-            self._step_later(steps())
+        self._step_later(steps())
 
     async def wait_until_entered(self, track_id: str) -> None:
         """Wait until the drivers that `enter_later` was told to enter for a track are on its leaderboard."""
@@ -167,7 +168,12 @@ class PageServices:
 
     def _step_later(self, steps: Iterator[None]) -> None:
         def step() -> None:
-            if not self.is_closing and next(steps, self) is not self:
+            wait_s = self._quiet_until_s - time.monotonic()
+            if wait_s > 0.0:
+                timer = threading.Timer(wait_s, self._step_later, [steps])
+                timer.daemon = True
+                timer.start()
+            elif not self.is_closing and next(steps, self) is not self:
                 self._step_later(steps)
 
         with suppress(RuntimeError):  # the server ends
