@@ -7,6 +7,7 @@ To add another track format, write another reader that returns a `CentrelineFile
 import math
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -136,7 +137,7 @@ def centreline_bytes(centreline: Centreline, comment: str | None = None, path: P
 def _attribution(table: CsvTable) -> str:
     """Whose data the file holds, as the comment of an imported track says; empty where there is no such comment."""
     texts = [text for line, text in table.comments if line < table.lines[0]]
-    for text, after in zip(texts, texts[1:], strict=False):
+    for text, after in pairwise(texts):
         is_header = _column_kinds(split_cells(after, find_separator(after))) is not None
         if text.startswith(IMPORTED_FROM) and not is_header and not after.startswith("("):  # only names of ways
             return to_printable(after)[:MAX_ATTRIBUTION_CHARACTERS]

@@ -22,8 +22,8 @@ from hotlap.tracks.geometry.centreline import (
     rotate_start,
     with_width,
 )
-from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, build_nodes, find_fault
-from hotlap.tracks.geometry.road import Road, find_length_fault, trace
+from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, try_to_build
+from hotlap.tracks.geometry.road import Fault, Road, find_length_fault, trace
 
 IMPORT_SPACING_M = 4.0
 MAP_SUFFIXES = (".osm", ".geojson", ".json")
@@ -53,7 +53,9 @@ def read_track_file(path: Path, width_m: float | None = None) -> CentrelineFile:
     text = read_text(path)
     found = read_osm(path, text) if kind == ".osm" else read_geojson(path, text)
     loop = join_loop(path, found)
-    names = to_printable(", ".join(name[:_MAX_NAME_CHARACTERS] for name in loop.names[:_MAX_PLACES])) + (" and more" if len(loop.names) > _MAX_PLACES else "")
+    names = to_printable(", ".join(name[:_MAX_NAME_CHARACTERS] for name in loop.names[:_MAX_PLACES])) + (
+        " and more" if len(loop.names) > _MAX_PLACES else ""
+    )
     if width_m is None and not loop.has_widths:
         _log.warning("the map gives no width for %s: the road is %g m wide (--width).", names, DEFAULT_WIDTH_M)
     return CentrelineFile(path, loop.centreline, None, f"{to_printable(found.attribution)} ({names})".strip())
@@ -91,11 +93,12 @@ def import_track(
     # Resampling first takes out the kinks of a noisy line, which would be bends of almost no radius.
     line = resample(line, IMPORT_SPACING_M)
     narrow = narrow_tight_bends(line, DEFAULT_SPACING_M)
-    if fault := find_fault(narrow):
-        file.refuse(fault, nearest_point(wide, narrow.x_m[fault.point], narrow.y_m[fault.point]))
+    nodes = try_to_build(narrow)
+    if isinstance(nodes, Fault):
+        file.refuse(nodes, nearest_point(wide, narrow.x_m[nodes.point], narrow.y_m[nodes.point]))
     road = trace(line, DEFAULT_SPACING_M)
     if isinstance(road, Road):
-        _report(find_narrowings(road, build_nodes(narrow)))
+        _report(find_narrowings(road, nodes))
     return ImportedTrack(narrow, file.attribution)
 
 

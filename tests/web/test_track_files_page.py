@@ -103,7 +103,9 @@ def test_a_file_is_opened_by_the_button_of_draw(page, tmp_path):
     root = page.call("DOM.getDocument")["root"]["nodeId"]
     node = page.call("DOM.querySelector", nodeId=root, selector="#track-file")["nodeId"]
     page.call("DOM.setFileInputFiles", files=[str(path)], nodeId=node)
-    page.wait("hotlap.state().track === 'chosen' && hotlap.state().view === 'watch' && hotlap.state().cars[0].speed > 1")
+    page.wait(
+        "hotlap.state().track === 'chosen' && hotlap.state().view === 'watch' && hotlap.state().cars[0].speed > 1"
+    )
     assert page.evaluate("document.querySelector('#attribution').textContent").startswith("Surveyed by the club.")
     assert page.errors == []
 
