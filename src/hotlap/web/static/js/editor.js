@@ -44,6 +44,7 @@ export class DrawView {
     app.setInsets();
     app.stage.camera.fix(SPAN_M);
     this.hasRoad = false;
+    app.stage.isShown = false; // from now on, not from the next frame: it would draw over the grid
     this.panel();
     app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
     if (more?.get('line')) {
