@@ -155,6 +155,17 @@ class Page:
     def mouse(self, kind: str, x: float, y: float) -> None:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def drag(self, kind: str, *paths: Path) -> None:
+        """Drag files from the desktop over the middle of the page: kind is dragEnter, dragOver, drop or dragCancel."""
+        x, y = self.evaluate("[innerWidth / 2, innerHeight / 2]")
+        data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+        self.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+
+    def drop(self, *paths: Path) -> None:
+        """Drop files on the page."""
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.drag(kind, *paths)
+
     def touch(self, selectors: list[str]) -> None:
         """Rest one finger on the middle of each element, and take all others away."""
         points = []

@@ -24,11 +24,12 @@ ROUTES = ["/", "/{}", "/data/{}", "/js/{}", "/api/{}", "/api/tracks/{}", "/api/t
 HARMLESS = ["/api/status", "/api/tracks", "/api/board?track=track-01", "/api/drivers?track=track-01", "/api/runs",
             "/data/tracks.json", "/sim.json", "/api/tracks/track-01/optimal", "/api/replays/1"]  # fmt: skip
 POSTS = ["/api/board", "/api/tracks", "/api/drawings/check", "/api/replays/check", "/api/runs", "/api/runs/x/stop",
-         "/api/runs/x/resume", "/api/tracks/nowhere/optimal", "/api/status", "/api/nothing", "/"]  # fmt: skip
+         "/api/runs/x/resume", "/api/tracks/nowhere/optimal", "/api/track-files", "/api/status",
+         "/api/nothing", "/"]  # fmt: skip
 ODD: list[Any] = [None, True, False, 0, -1, 1.5, 2**70, 1e308, "", "x", "../x", "\0", "\ud800", "\u202e", "x" * 500, [],
                   {}, [[]], [None], {"a": {}}, [[0, 0]] * 30, ["track-01"], "__class__"]  # fmt: skip
-FIELDS = ["track", "driver", "replay", "driver_id", "id", "points", "width_m", "centreline", "replace", "name", "steps",
-          "seed", "recipe", "device", "__proto__"]  # fmt: skip
+FIELDS = ["track", "driver", "replay", "driver_id", "id", "points", "width_m", "centreline", "replace", "name",
+          "content", "steps", "seed", "recipe", "device", "__proto__"]  # fmt: skip
 METHODS = ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "GETT", "post"]
 ORIGINS = ["http://example.org", "null", "file://", "http://127.0.0.1", "https://localhost:1", "http://[bad", "\x00"]
 HOSTS = [

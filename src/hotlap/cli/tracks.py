@@ -156,12 +156,12 @@ def import_track(
 
     Example: hotlap tracks import Monza.csv --id monza
     """
+    from hotlap.tracks.files.centreline_file import import_comment
     from hotlap.tracks.files.track_import import import_track as read_track
     from hotlap.tracks.registry import load_track, save_track
 
     track = read_track(file, reverse_travel=reverse, width_m=width, start_m=start)
-    comment = f"imported from {file.name}\n{track.attribution}".rstrip()
-    path = save_track(track_id, track.centreline, comment)
+    path = save_track(track_id, track.centreline, import_comment(file.name, track.attribution))
     _report(load_track(track_id).nodes.length_m, track_id, path, as_json)
 
 

@@ -23,7 +23,7 @@ from hotlap.sim.compilation import home_folder
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks.files.centreline_file import read_road, write_centreline
+from hotlap.tracks.files.centreline_file import read_file_and_road, write_centreline
 from hotlap.tracks.generation.circuit_generator import generate_circuit
 from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry.centreline import Centreline
@@ -55,6 +55,7 @@ class Track:
     nodes: RibbonNodes
     is_shipped: bool  # part of the package, not one of the user's
     medals_s: Mapping[str, float]  # flying-lap times by medal; only built-in tracks have them
+    attribution: str = ""  # whose data an imported one is, where its file says so
 
     @cached_property
     def start_speed_mps(self) -> FloatArray:
@@ -259,13 +260,14 @@ def _build(entry: TrackEntry) -> Track:
     if entry.path is None:
         step = len(EVALUATION_SEEDS)
         return generated_track(entry.track_id, entry.name, range(entry.seed, MAX_ATTEMPTS * step, step))
-    centreline, nodes = read_road(entry.path)
+    file, nodes = read_file_and_road(entry.path)
     return Track(
         entry.track_id,
         entry.name,
         entry.character,
-        centreline,
+        file.centreline,
         nodes,
         entry.track_id in _shipped(),
         _about().get(entry.track_id, {}).get("medals_s", {}),
+        file.attribution,
     )

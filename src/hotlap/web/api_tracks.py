@@ -2,7 +2,7 @@
 
 import base64
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -12,14 +12,18 @@ from starlette.routing import Route
 from hotlap.errors import TrackError
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.files.centreline_file import centreline_bytes
+from hotlap.tracks.files.csv_table import MAX_FILE_BYTES
+from hotlap.tracks.files.track_import import ImportedTrack
 from hotlap.tracks.registry import SPLITS, find_entries, list_tracks, load_track
 from hotlap.web.answers import ApiError, answer_json, endpoint, read_json
 from hotlap.web.drawn_tracks import DrawingError, DrawnRoad, check_drawing, check_track_file, save_drawing
 from hotlap.web.optimum import has_solver
 from hotlap.web.page_data import describe_entry, describe_track, recorded_drive, track_file
 from hotlap.web.services import PageServices, limit, services_of
+from hotlap.web.track_files import MAX_NAME_CHARACTERS, read_dropped_file, save_dropped_file
 
 MAX_DRAWING_BYTES = 131_072
+MAX_FILE_BODY_BYTES = 4 * MAX_FILE_BYTES // 3 + 65_536  # a file in base64; one that is a little too large is told so
 
 
 class DrawingBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,6 +41,13 @@ class TrackBody(msgspec.Struct, forbid_unknown_fields=True):
     width_m: float | None = None
     centreline: str | None = None
     replace: bool = False
+
+
+class FileBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A track file to import: its name, and its bytes in base64."""
+
+    name: Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARACTERS)]
+    content: bytes
 
 
 async def get_tracks(request: Request) -> Response:
@@ -81,6 +92,19 @@ async def save(request: Request) -> Response:
     return answer_json(track, HTTPStatus.CREATED)
 
 
+async def save_file(request: Request) -> Response:
+    """Import a track file under a new id."""
+    services = services_of(request)
+    limit(services.computing)
+    with services.only_file():
+        body = await read_json(request, FileBody, MAX_FILE_BODY_BYTES)
+        imported = await services.read(read_dropped_file, body.name, body.content)
+    track, is_new = await services.compute(_save_file, body.name, imported)
+    if is_new:
+        services.enter_later([track["id"]])
+    return answer_json(track, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
+
+
 async def get_optimal(request: Request) -> Response:
     """The state of a track's optimal lap."""
     services = services_of(request)
@@ -113,6 +137,7 @@ ROUTES = [
     Route("/api/tracks/{track_id}/centreline.csv", endpoint(get_centreline), methods=["GET"]),
     Route("/api/tracks/{track_id}/optimal", endpoint(get_optimal), methods=["GET"]),
     Route("/api/tracks/{track_id}/optimal", endpoint(solve_optimal), methods=["POST"]),
+    Route("/api/track-files", endpoint(save_file), methods=["POST"]),
     Route("/api/drawings/check", endpoint(check), methods=["POST"]),
 ]
 
@@ -137,6 +162,12 @@ def _save(body: TrackBody) -> dict[str, Any]:
     drawn = _road_of(body)
     save_drawing(body.id, drawn, "drawn on the page", replace=body.replace)
     return _describe(body.id)
+
+
+def _save_file(name: str, imported: ImportedTrack) -> tuple[dict[str, Any], bool]:
+    track_id, is_new = save_dropped_file(name, imported)
+    content = base64.b64encode(track_file(load_track(track_id))).decode("ascii")
+    return {**_describe(track_id), "track": content}, is_new
 
 
 def _road_of(body: TrackBody) -> DrawnRoad:

@@ -79,13 +79,24 @@ def check_track_file(text: str) -> DrawnRoad:
 
 def save_drawing(track_id: str, drawn: DrawnRoad, comment: str, *, replace: bool) -> Track:
     """Save a road under an id; a TakenIdError where there is one already that may not be replaced."""
-    own = {entry.track_id for entry in list_tracks() if entry.source == "yours"}
+    own = own_ids()
     if track_id in own and not replace:
         raise TakenIdError(f"track id {track_id!r} is in use. Choose another, or replace it.")
-    if track_id not in own and len(own) >= MAX_OWN_TRACKS:
-        raise TakenIdError(f"there are {len(own)} tracks of yours, as many as the page saves. Remove some files first.")
+    if track_id not in own:
+        refuse_too_many(own)
     save_track(track_id, drawn.track.centreline, comment)
     return drawn.track
+
+
+def own_ids() -> set[str]:
+    """The ids of the user's tracks."""
+    return {entry.track_id for entry in list_tracks() if entry.source == "yours"}
+
+
+def refuse_too_many(own: set[str]) -> None:
+    """A TakenIdError where the page saves no further track."""
+    if len(own) >= MAX_OWN_TRACKS:
+        raise TakenIdError(f"there are {len(own)} tracks of yours, as many as the page saves. Remove some files first.")
 
 
 def _check_file(path: Path) -> DrawnRoad:

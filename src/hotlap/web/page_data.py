@@ -74,7 +74,7 @@ def tracks_list() -> list[dict[str, Any]]:
 def describe_entry(entry: TrackEntry) -> dict[str, Any]:
     """An entry of the registry; without figures for the split, whose tracks take too long to build, and bad files."""
     plain = {"id": entry.track_id, "name": entry.name, "character": entry.character, "source": entry.source}
-    figures = ("length_m", "road", "medals_sec", "optimal_lap_time_sec", "optimal_standing_lap_time_sec")
+    figures = ("length_m", "road", "medals_sec", "optimal_lap_time_sec", "optimal_standing_lap_time_sec", "attribution")
     without = {**plain, **dict.fromkeys(figures)}
     if entry.source in SPLITS:
         return without
@@ -97,6 +97,7 @@ def describe_track(track: Track, source: str) -> dict[str, Any]:
         "medals_sec": dict(track.medals_s) or None,
         "optimal_lap_time_sec": reference.lap_time_s if reference else None,
         "optimal_standing_lap_time_sec": reference.standing_lap_time_s if reference else None,
+        "attribution": track.attribution or None,
     }
 
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -29,6 +31,7 @@ MAX_WAITING = 32  # requests for the simulator's thread
 NUM_DRIVER_LAPS = 2  # a standing and a flying one
 MAX_CACHED_DRIVE_BYTES = 4 << 20
 ENTERING_WAIT_S = 30.0  # for the drivers that ship to be on a leaderboard that is asked for
+QUIET_S = 4.0  # for the page to ask for the track of a file, its drivers and their policies
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -43,6 +46,8 @@ class PageServices:
         self.computing = RateLimit(per_s=20.0, burst=40)
         self.starting = RateLimit(per_s=1.0, burst=5)
         self.num_streams = 0
+        self._is_reading_file = False
+        self._quiet_until_s = 0.0  # no driver is entered before
         self.is_closing = False
         self._simulator = ThreadPoolExecutor(1, "simulator")
         self._files = ThreadPoolExecutor(1, "files")
@@ -73,6 +78,20 @@ class PageServices:
     async def read(self, work: Callable[..., T], *arguments: Any) -> T:
         """Read files on their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._files, work, *arguments)
+
+    @contextmanager
+    def only_file(self) -> Iterator[None]:
+        """While a file of the user's is received and read, another is refused: each may take much memory.
+
+        Nor are drivers entered then and shortly after: whoever sent it waits to see it driven.
+        """
+        if self._is_reading_file:
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "another file is being read. Try again in a moment.", 1.0)
+        self._is_reading_file, self._quiet_until_s = True, time.monotonic() + QUIET_S
+        try:
+            yield
+        finally:
+            self._is_reading_file = False
 
     # --- drivers on the leaderboard; called on the simulator's thread ---
 
@@ -149,7 +168,12 @@ class PageServices:
 
     def _step_later(self, steps: Iterator[None]) -> None:
         def step() -> None:
-            if not self.is_closing and next(steps, self) is not self:
+            wait_s = self._quiet_until_s - time.monotonic()
+            if wait_s > 0.0:
+                timer = threading.Timer(wait_s, self._step_later, [steps])
+                timer.daemon = True
+                timer.start()
+            elif not self.is_closing and next(steps, self) is not self:
                 self._step_later(steps)
 
         with suppress(RuntimeError):  # the server ends

@@ -41,6 +41,10 @@ def test_a_huge_file_is_refused_unread_and_too_many_points_with_their_number(tmp
     track.write_text("# x,y\n" + "1,2\n" * 100)
     with pytest.raises(TrackError, match=":101: a file has at most 99 points, got 100"):
         read(track)
+    monkeypatch.setattr(csv_table, "MAX_LINES", 50)
+    track.write_text("1,2\r\n" * 51)
+    with pytest.raises(TrackError, match=":1: a file has at most 50 lines, got 51"):
+        read(track)
 
 
 def test_another_encoding_is_refused_with_its_line(tmp_path: Path):

@@ -75,9 +75,11 @@ BAD = {
     "no places": ("a.osm", '<osm><node id="1"/></osm>', "node '1' needs lat and lon"),
     "beyond the pole": ("a.osm", '<osm><node id="1" lat="91" lon="0"/></osm>', "needs lat and lon in degrees"),
     "not JSON": ("a.geojson", "{", ":1: is not JSON"),
-    "deep JSON": ("a.geojson", "[" * 200_000, "is not JSON"),
+    "deep JSON": ("a.geojson", "[" * 200_000, "nested too deeply"),
     "a list": ("a.geojson", "[]", "is not GeoJSON"),
     "not a number": ("a.geojson", '{"type": "LineString", "coordinates": [["8", 50]]}', "no pair of numbers"),
+    "a huge number": ("a.geojson", UTM.replace("[500000.0", f"[{9 * 10**399}"), "000, 5500000.0, which is not in"),
+    "too many parts": ("a.geojson", "[" * 2_000_001, "has more than 300000 points"),
     "NaN": ("a.geojson", '{"type": "LineString", "coordinates": [[NaN, 50]]}', "not in degrees"),
 }
 
@@ -88,6 +90,34 @@ def test_a_bad_map_is_refused_in_one_line(write, name, content, words):
         import_track(write(name, content))
     assert words in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_a_chain_of_dead_ends_is_refused_in_time_that_grows_with_its_length(write):
+    lines = [{"type": "LineString", "coordinates": [[8 + k, 50], [9 + k, 50]]} for k in range(-9, 9)]
+    short = [{"type": "LineString", "coordinates": [[k / 1e4, 50], [(k + 1) / 1e4, 50]]} for k in range(20_000)]
+    for features in (lines, short):
+        path = write("a.geojson", json.dumps({"type": "FeatureCollection", "features": features}))
+        begun_s = time.process_time()
+        with pytest.raises(TrackError, match="form no loop"):
+            import_track(path)
+        assert time.process_time() - begun_s < 10.0
+
+
+def test_names_in_a_map_cannot_write_lines_of_their_own(write, caplog):
+    found = json.loads(geojson_text(copyright="a\nb"))
+    found["features"][0]["properties"] = {"name": "a\n\x1b[2J" + "x" * 200}
+    track = import_track(write("a.geojson", json.dumps(found)))
+    assert track.attribution == f"a b (a [2J{'x' * 54})"
+    [record] = caplog.records
+    assert record.message.isprintable()
+
+
+@pytest.mark.parametrize("depth", range(900, 1000, 3))
+def test_a_map_is_refused_or_read_however_deep_it_is(write, depth):
+    nested = "[" * depth + "]" * depth
+    for text in (f'{{"type": "LineString", "coordinates": [{nested}]}}', f'{{"type": "Point", "crs": {nested}}}'):
+        with pytest.raises(TrackError):
+            import_track(write("a.geojson", text))
 
 
 def mutate(rng: random.Random, text: str) -> bytes:

@@ -7,6 +7,7 @@ To add another track format, write another reader that returns a `CentrelineFile
 import math
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,6 +35,9 @@ CENTRELINE_HEADER = "x_m,y_m,w_tr_right_m,w_tr_left_m"
 MIN_HALF_WIDTH_M = 0.1
 MAX_HALF_WIDTH_M = 100.0
 MAX_COORDINATE_M = 1e7  # a UTM northing still fits
+
+IMPORTED_FROM = "imported from"  # begins the comment of an imported track; whose data it is, is in the next line
+MAX_ATTRIBUTION_CHARACTERS = 2_000
 
 _SAME_POINT_M = 1e-3
 _JOIN_RATIO = 3.0
@@ -84,11 +88,17 @@ def read_centreline(path: str | os.PathLike[str]) -> Centreline:
 
 def read_road(path: str | os.PathLike[str]) -> tuple[Centreline, RibbonNodes]:
     """Read a track file as `read_centreline` does, and build its road."""
+    file, nodes = read_file_and_road(path)
+    return file.centreline, nodes
+
+
+def read_file_and_road(path: str | os.PathLike[str]) -> tuple[CentrelineFile, RibbonNodes]:
+    """The same, with all that the file says."""
     file = read_centreline_file(path)
     nodes = try_to_build(file.centreline)
     if isinstance(nodes, Fault):
         file.refuse(nodes)
-    return file.centreline, nodes
+    return file, nodes
 
 
 def read_centreline_file(path: str | os.PathLike[str]) -> CentrelineFile:
@@ -102,7 +112,12 @@ def read_centreline_file(path: str | os.PathLike[str]) -> CentrelineFile:
     _check_widths(table, columns, values)
     _check_spacing(table, centreline)
     _check_folds(table, centreline)
-    return CentrelineFile(table.path, centreline, table.lines)
+    return CentrelineFile(table.path, centreline, table.lines, _attribution(table))
+
+
+def import_comment(name: str, attribution: str) -> str:
+    """The comment of a track that is imported from a file of this name."""
+    return f"{IMPORTED_FROM} {name}\n{attribution}".rstrip()
 
 
 def write_centreline(path: str | os.PathLike[str], centreline: Centreline, comment: str | None = None) -> None:
@@ -117,6 +132,16 @@ def centreline_bytes(centreline: Centreline, comment: str | None = None, path: P
     lines.append(f"# {CENTRELINE_HEADER}")
     lines += format_rows(path, columns, ",", (3,) * len(columns))
     return "\n".join([*lines, ""]).encode()
+
+
+def _attribution(table: CsvTable) -> str:
+    """Whose data the file holds, as the comment of an imported track says; empty where there is no such comment."""
+    texts = [text for line, text in table.comments if line < table.lines[0]]
+    for text, after in pairwise(texts):
+        is_header = _column_kinds(split_cells(after, find_separator(after))) is not None
+        if text.startswith(IMPORTED_FROM) and not is_header and not after.startswith("("):  # only names of ways
+            return to_printable(after)[:MAX_ATTRIBUTION_CHARACTERS]
+    return ""
 
 
 def _column_kinds(names: list[str]) -> tuple[str, ...] | None:

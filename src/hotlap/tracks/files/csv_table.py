@@ -17,6 +17,7 @@ from hotlap.tracks.geometry.spline import FloatArray
 
 MAX_FILE_BYTES = 20_000_000
 MAX_POINTS = 100_000
+MAX_LINES = 10 * MAX_POINTS  # comments and empty ones included
 MAX_ROW_CHARACTERS = 10_000
 
 
@@ -88,10 +89,14 @@ def read_table(path: Path, columns: str) -> CsvTable:
     text = read_text(path)
     if not text.strip():
         raise TrackError(f"{path}:1: the file is empty. Write one row per point: {columns}.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    num_lines = text.count("\n")
+    if num_lines > MAX_LINES:
+        raise TrackError(f"{path}:1: a file has at most {MAX_LINES} lines, got {num_lines}. Thin it.")
     comments: list[tuple[int, str]] = []
     lines: list[int] = []
     contents: list[str] = []
-    for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
+    for number, raw in enumerate(text.split("\n"), start=1):
         content = raw.strip()
         if content.startswith("#"):
             comments.append((number, content[1:].strip()))

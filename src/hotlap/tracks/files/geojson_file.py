@@ -10,6 +10,7 @@ from hotlap.errors import TrackError
 from hotlap.tracks.files.map_ways import Degrees, RoadMap, Way
 
 MAX_POINTS = 300_000
+MAX_PARTS = 2_000_000  # objects and lists: a few for each point
 _DIGITS = 6  # of a degree: lines whose ends differ by less than a decimetre meet
 _ATTRIBUTIONS = ("attribution", "copyright", "license")
 _WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
@@ -18,8 +19,17 @@ _WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
 def read_geojson(path: Path, text: str) -> RoadMap:
     """The map in a GeoJSON file; its attribution is what its members of such names say."""
     try:
+        return _read(path, text)
+    except RecursionError:  # also where a part of it is written into a message
+        raise TrackError(f"{path}: is not GeoJSON; it is nested too deeply. Export the map again.") from None
+
+
+def _read(path: Path, text: str) -> RoadMap:
+    if text.count("[") + text.count("{") > MAX_PARTS:
+        raise TrackError(f"{path}: has more than {MAX_POINTS} points. Cut out one circuit.")
+    try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         place = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise TrackError(f"{path}{place}: is not JSON. Export the map again.") from None
     if not isinstance(found, dict) or not isinstance(found.get("type"), str):
@@ -71,10 +81,11 @@ def _degrees(path: Path, number: int, point: Any) -> Degrees:
     is_pair = isinstance(point, list) and len(point) >= 2 and all(type(value) in (int, float) for value in point[:2])
     if not is_pair:
         raise TrackError(f"{path}: line {number} has a point that is no pair of numbers ({point!r:.40}).")
-    lon, lat = float(point[0]), float(point[1])
+    lon, lat = point[:2]
     if not (abs(lon) <= 180.0 and abs(lat) <= 90.0):
+        shown = ", ".join(str(value)[:20] for value in (lon, lat))
         raise TrackError(
-            f"{path}: line {number} has the point {lon:g}, {lat:g}, which is not in degrees. Is it in another "
+            f"{path}: line {number} has the point {shown}, which is not in degrees. Is it in another "
             "projection? Export it as WGS 84 (EPSG:4326)."
         )
-    return lon, lat
+    return float(lon), float(lat)

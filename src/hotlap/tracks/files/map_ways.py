@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +67,7 @@ class Piece:
 
     way: Way
     nodes: tuple[Hashable, ...]
-    length_m: float
+    length_m: float = 0.0  # measured where it is needed
 
     @property
     def ends(self) -> tuple[Hashable, Hashable]:
@@ -93,7 +93,7 @@ def join_loop(path: Path, found: RoadMap) -> Loop:
     roads, places = _roads(found.ways), found.places
     if not roads:
         raise TrackError(f"{path}: has no road. It needs ways tagged highway=raceway, or other lines that form a loop.")
-    pieces = _prune(_split(roads, places))
+    pieces = _prune(_split(roads))
     if not pieces:
         ends = Counter(node for way in roads for node in (way.nodes[0], way.nodes[-1]))
         lon, lat = places[next((node for node, count in ends.items() if count == 1), roads[0].nodes[0])]
@@ -106,7 +106,8 @@ def join_loop(path: Path, found: RoadMap) -> Loop:
             f"{path}: has {len(pieces)} roads between junctions, at most {MAX_PIECES} are searched. "
             "Cut out one circuit."
         )
-    return _to_metres(path, _driven(_longest_loop(pieces), roads), places)
+    measured = [replace(piece, length_m=_length_m([places[node] for node in piece.nodes])) for piece in pieces]
+    return _to_metres(path, _driven(_longest_loop(measured), roads), places)
 
 
 def _roads(ways: Sequence[Way]) -> list[Way]:
@@ -119,7 +120,7 @@ def _roads(ways: Sequence[Way]) -> list[Way]:
     ]
 
 
-def _split(roads: Sequence[Way], places: Mapping[Hashable, Degrees]) -> list[Piece]:
+def _split(roads: Sequence[Way]) -> list[Piece]:
     """The ways cut where they meet each other or themselves."""
     visits = Counter(node for way in roads for node in way.nodes)
     found = []
@@ -127,20 +128,30 @@ def _split(roads: Sequence[Way], places: Mapping[Hashable, Degrees]) -> list[Pie
         begin = 0
         for index in range(1, len(way.nodes)):
             if index == len(way.nodes) - 1 or visits[way.nodes[index]] > 1:
-                nodes = tuple(way.nodes[begin : index + 1])
-                found.append(Piece(way, nodes, _length_m([places[node] for node in nodes])))
+                found.append(Piece(way, tuple(way.nodes[begin : index + 1])))
                 begin = index
     return found
 
 
 def _prune(pieces: list[Piece]) -> list[Piece]:
-    """The pieces without dead ends."""
-    while True:
-        ends = Counter(node for piece in pieces for node in piece.ends)
-        kept = [piece for piece in pieces if min(ends[node] for node in piece.ends) > 1]
-        if len(kept) == len(pieces):
-            return kept
-        pieces = kept
+    """The pieces without dead ends, in time that grows with their number only."""
+    at: dict[Hashable, list[int]] = defaultdict(list)
+    for number, piece in enumerate(pieces):
+        for node in piece.ends:
+            at[node].append(number)
+    num_left = {node: len(numbers) for node, numbers in at.items()}
+    dead_ends = [node for node, num in num_left.items() if num == 1]
+    dropped = set[int]()
+    while dead_ends:
+        for number in at[dead_ends.pop()]:
+            if number in dropped:
+                continue
+            dropped.add(number)
+            for node in pieces[number].ends:
+                num_left[node] -= 1
+                if num_left[node] == 1:
+                    dead_ends.append(node)
+    return [piece for number, piece in enumerate(pieces) if number not in dropped]
 
 
 def _longest_loop(pieces: Sequence[Piece]) -> list[tuple[Piece, Hashable]]:

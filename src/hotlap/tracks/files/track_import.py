@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hotlap.errors import TrackError
 from hotlap.tracks.files.centreline_file import CentrelineFile, read_centreline_file
-from hotlap.tracks.files.csv_table import read_text
+from hotlap.tracks.files.csv_table import read_text, to_printable
 from hotlap.tracks.files.geojson_file import read_geojson
 from hotlap.tracks.files.map_ways import DEFAULT_WIDTH_M, join_loop
 from hotlap.tracks.files.osm_file import read_osm
@@ -22,13 +22,14 @@ from hotlap.tracks.geometry.centreline import (
     rotate_start,
     with_width,
 )
-from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, build_nodes, find_fault
-from hotlap.tracks.geometry.road import Road, find_length_fault, trace
+from hotlap.tracks.geometry.node_builder import DEFAULT_SPACING_M, try_to_build
+from hotlap.tracks.geometry.road import Fault, Road, find_length_fault, trace
 
 IMPORT_SPACING_M = 4.0
 MAP_SUFFIXES = (".osm", ".geojson", ".json")
 
 _MAX_PLACES = 6  # named in the warning
+_MAX_NAME_CHARACTERS = 60
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +53,13 @@ def read_track_file(path: Path, width_m: float | None = None) -> CentrelineFile:
     text = read_text(path)
     found = read_osm(path, text) if kind == ".osm" else read_geojson(path, text)
     loop = join_loop(path, found)
-    names = ", ".join(loop.names[:_MAX_PLACES]) + (" and more" if len(loop.names) > _MAX_PLACES else "")
+    names = to_printable(", ".join(name[:_MAX_NAME_CHARACTERS] for name in loop.names[:_MAX_PLACES])) + (
+        " and more" if len(loop.names) > _MAX_PLACES else ""
+    )
     if width_m is None and not loop.has_widths:
         text = "%s: the map gives no width for %s: the road is %g m wide (--width of `hotlap tracks import`)."
         _log.warning(text, path.name, names, DEFAULT_WIDTH_M)
-    return CentrelineFile(path, loop.centreline, None, f"{found.attribution} ({names})".strip())
+    return CentrelineFile(path, loop.centreline, None, f"{to_printable(found.attribution)} ({names})".strip())
 
 
 def import_centreline(
@@ -91,11 +94,12 @@ def import_track(
     # Resampling first takes out the kinks of a noisy line, which would be bends of almost no radius.
     line = resample(line, IMPORT_SPACING_M)
     narrow = narrow_tight_bends(line, DEFAULT_SPACING_M)
-    if fault := find_fault(narrow):
-        file.refuse(fault, nearest_point(wide, narrow.x_m[fault.point], narrow.y_m[fault.point]))
+    nodes = try_to_build(narrow)
+    if isinstance(nodes, Fault):
+        file.refuse(nodes, nearest_point(wide, narrow.x_m[nodes.point], narrow.y_m[nodes.point]))
     road = trace(line, DEFAULT_SPACING_M)
     if isinstance(road, Road):
-        _report(path, find_narrowings(road, build_nodes(narrow)))
+        _report(path, find_narrowings(road, nodes))
     return ImportedTrack(narrow, file.attribution)
 
 

@@ -15,6 +15,7 @@ import { Stage } from './stage.js';
 import { recall } from './storage.js';
 import { drawMap } from './minimap.js';
 import { bindButtons, pressKey, showTools } from './toolbar.js';
+import { TrackFiles } from './track_file.js';
 import { TrackPicker } from './track_picker.js';
 import { loadTrack } from './tracks.js';
 import { WatchView } from './watch.js';
@@ -48,6 +49,7 @@ class App {
       board: new LeaderboardView(this),
     };
     this.picker = new TrackPicker(this);
+    this.files = new TrackFiles(this);
     this.bind();
     const update = () => {
       requestAnimationFrame(update);
@@ -279,13 +281,13 @@ class App {
     this.message = text;
   }
 
-  say(text) {
+  say(text, milliseconds = 5000) {
     this.message = text;
     const toast = find('#toast');
     toast.textContent = text;
     toast.classList.add('shown');
     clearTimeout(this.toastTimer);
-    this.toastTimer = setTimeout(() => toast.classList.remove('shown'), 5000);
+    this.toastTimer = setTimeout(() => toast.classList.remove('shown'), milliseconds);
   }
 
   /** For tests and tinkerers. */

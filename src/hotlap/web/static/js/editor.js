@@ -4,7 +4,8 @@ import { COLOURS, KINDS } from './colours.js';
 import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, smooth } from './drawn_line.js';
 import { makeEntry } from './drivers.js';
 import { showPanel } from './editor_panel.js';
-import { lapText, make } from './format.js';
+import { make } from './format.js';
+import { solveOptimum } from './optimum.js';
 import { forgetTrack, parseTrack } from './tracks.js';
 
 const SPAN_M = 420;
@@ -43,6 +44,7 @@ export class DrawView {
     app.setInsets();
     app.stage.camera.fix(SPAN_M);
     this.hasRoad = false;
+    app.stage.isShown = false; // from now on, not from the next frame: it would draw over the grid
     this.panel();
     app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
     if (more?.get('line')) {
@@ -59,7 +61,6 @@ export class DrawView {
   hide() {
     this.isShown = false;
     clearTimeout(this.timer);
-    clearTimeout(this.poll);
     const { stage } = this.app;
     stage.camera.isPlaced = false;
     stage.camera.setMode('follow');
@@ -218,25 +219,11 @@ export class DrawView {
   async solve() {
     const id = await this.save();
     if (!id) return;
-    const url = `api/tracks/${id}/optimal`;
-    try {
-      await this.app.server.post(url);
-      const look = async () => {
-        const state = await this.app.server.get(url);
-        if (!this.isOpen || !this.optimum.isConnected) return;
-        if (state.state === 'solved') {
-          const [flying, standing] = [lapText(state.lap_time_sec), lapText(state.standing_lap_time_sec)];
-          this.optimum.textContent = `Optimal lap ${flying}, from standing ${standing}.`;
-        } else if (state.state === 'failed') this.optimum.textContent = state.message;
-        else {
-          this.optimum.textContent = `Solving the optimal lap: ${Math.round(100 * (state.progress || 0))} %`;
-          this.poll = setTimeout(() => look().catch((error) => this.app.say(error.message)), 1000);
-        }
-      };
-      await look();
-    } catch (error) {
-      this.app.say(error.message);
-    }
+    const isWanted = () => this.isOpen && this.optimum.isConnected;
+    const tell = (text) => {
+      this.optimum.textContent = text;
+    };
+    await solveOptimum(this.app.server, id, isWanted, tell).catch((error) => this.app.say(error.message));
   }
 
   /** A link that holds the track itself. */

@@ -3,7 +3,7 @@
 import { find, make } from './format.js';
 
 const WITHOUT_SERVER =
-  'Roads are checked and built by the server. Start one with the command hotlap play, and draw there.';
+  'Roads are checked and built by the server. Start one with the command hotlap play, and draw or open a file there.';
 const HOW_TO_DRAW = 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.';
 
 /** Buttons side by side. */
@@ -23,6 +23,7 @@ export function showPanel(draw) {
         trackButtons(draw),
         fileButtons(draw),
         draw.optimum,
+        openButton(draw),
       ]
     : [make('p', { text: WITHOUT_SERVER })];
   find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), ...parts));
@@ -108,5 +109,20 @@ function fileButtons(draw) {
     { text: 'Optimum', disabled: cannotSolve, onclick: () => draw.solve() },
     { text: 'TUM file', disabled, onclick: () => draw.download() },
     { text: 'Link', disabled: !draw.points.length, onclick: () => draw.share() },
+  );
+}
+
+/** A track from a file instead of a drawing. */
+function openButton(draw) {
+  return make(
+    'div',
+    { class: 'stack apart' },
+    make('button', {
+      class: 'button',
+      'data-action': 'open-file',
+      text: 'Open a track file',
+      onclick: () => draw.app.files.choose(),
+    }),
+    make('p', { text: 'A .csv table, or a circuit of a map as .osm or .geojson. Or drop it anywhere on the page.' }),
   );
 }

@@ -88,6 +88,11 @@ export class Stage {
     this.resizeMap();
   }
 
+  /** Draw the track anew where something of it changed; the cars drive on. */
+  renewPicture() {
+    if (this.track) this.picture = new TrackPicture(this.track, this.engine.topSpeed);
+  }
+
   /** Put cars on the start line; `entries` say who drives. */
   setCars(entries, focus = 0) {
     this.focus = focus;

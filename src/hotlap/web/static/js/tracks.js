@@ -17,6 +17,11 @@ export function loadTrack(id, description) {
   return cache.get(id);
 }
 
+/** Keep a track that came another way than from its data file. */
+export function keepTrack(track) {
+  cache.set(track.id, Promise.resolve(track));
+}
+
 export function forgetTrack(id) {
   cache.delete(id);
 }

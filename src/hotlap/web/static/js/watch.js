@@ -12,6 +12,14 @@ export class WatchView {
     this.app = app;
     this.chosen = [];
     this.replay = null;
+    this.notes = new Map();
+  }
+
+  /** One line about a track, shown below its drivers. */
+  note(track, text) {
+    this.notes.set(track.id, text);
+    const line = find('#track-note');
+    if (line && track === this.app.track) line.textContent = text;
   }
 
   /** Show the drivers of the track; `wanted` is a driver's id, `replay` one to play instead. */
@@ -85,7 +93,7 @@ export class WatchView {
   }
 
   list() {
-    const { drivers, stage } = this.app;
+    const { drivers, stage, track } = this.app;
     const items = drivers.map((driver) => {
       const car = stage.cars.find((one) => one.id === driver.id);
       const time = make('time');
@@ -128,6 +136,8 @@ export class WatchView {
         make('h2', { text: 'Drivers' }),
         body,
         make('a', { class: 'button main', href: '#race', text: 'Race against it', id: 'race-link' }),
+        make('p', { class: 'about', id: 'track-note', text: this.notes.get(track.id) || '' }),
+        track.attribution ? make('p', { class: 'about', id: 'attribution', text: track.attribution }) : null,
       ),
     );
   }
