@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge_process import BridgeProcess
-from fork_server import import_everything, reseed
+from fork_server import import_everything, import_modules, reseed
 from forked_python import start_server
 from play_process import PlayProcess, enter_drivers
 from shared_results import made_once
@@ -52,7 +52,8 @@ LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
     "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
     "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
-    "test_sb3_exchange_export.py", "test_determinism.py", "test_raceline.py",
+    "test_sb3_exchange_export.py", "test_determinism.py", "test_raceline.py", "test_track_files_page.py",
+    "test_trainer_evaluations.py", "test_nan.py", "test_shipped_models.py", "test_sent_track_files.py",
 )  # fmt: skip
 
 # These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
@@ -64,6 +65,7 @@ SOLVING_S = 180
 pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
+COMPILERS = pytest.StashKey[list["subprocess.Popen[bytes]"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
 
 
@@ -74,6 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     open_home(config)
+    if config.getoption("workers") and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        config.stash[COMPILERS] = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -170,20 +174,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         from hotlap.sim import batch_cpu, policy_drive
 
-        in_workers = session.config.pluginmanager.has_plugin("workers")
-        if in_workers:
-            compile_in_parallel()
-        batch_cpu.warm_up(parallel=not in_workers)  # no threads may exist when processes are forked
+        if compilers := session.config.stash.get(COMPILERS, []):
+            import_modules()  # meanwhile
+        for compiler in compilers:
+            compiler.wait()  # what does not compile is reported by the tests
+        # No threads may exist when processes are forked.
+        batch_cpu.warm_up(parallel=not session.config.pluginmanager.has_plugin("workers"))
         policy_drive.warm_up()
     except Exception as error:  # reported by the tests that need the simulator; others can still run
         session.config.stash[COMPILE_ERROR] = error
-
-
-def compile_in_parallel() -> None:
-    """Compile what is not in the cache yet, in as many processes as it has parts."""
-    compilers = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
-    for compiler in compilers:
-        compiler.wait()  # what does not compile is reported by the tests
 
 
 @pytest.fixture(scope="session")

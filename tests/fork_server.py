@@ -80,6 +80,17 @@ class Request:
 
 def import_everything() -> None:
     """Import our modules and the libraries they use, and load the compiled simulator, but start no threads."""
+    import_modules()
+    from hotlap.drivers import packed
+    from hotlap.sim import batch_cpu, policy_drive
+
+    batch_cpu.warm_up(parallel=False)
+    policy_drive.warm_up()
+    packed.warm_up()
+
+
+def import_modules() -> None:
+    """Import our modules and the libraries they use."""
     import hotlap
 
     names = [module.name for module in pkgutil.walk_packages(hotlap.__path__, "hotlap.")]
@@ -87,12 +98,6 @@ def import_everything() -> None:
         if not name.endswith(".__main__"):
             with suppress(ImportError):  # an optional library
                 importlib.import_module(name)
-    from hotlap.drivers import packed
-    from hotlap.sim import batch_cpu, policy_drive
-
-    batch_cpu.warm_up(parallel=False)
-    policy_drive.warm_up()
-    packed.warm_up()
 
 
 def thread_counts() -> dict[str, str]:
