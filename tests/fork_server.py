@@ -79,14 +79,13 @@ class Request:
 
 
 def import_everything() -> None:
-    """Import our modules and the libraries they use, and load the compiled simulator, but start no threads."""
-    import_modules()
+    """Import all that is used, and load the compiled simulator, but start no threads."""
     from hotlap.drivers import packed
     from hotlap.sim import batch_cpu, policy_drive
 
-    batch_cpu.warm_up(parallel=False)
-    policy_drive.warm_up()
-    packed.warm_up()
+    import_modules()
+    for load in (lambda: batch_cpu.warm_up(parallel=False), policy_drive.warm_up, packed.warm_up):
+        load()
 
 
 def import_modules() -> None:

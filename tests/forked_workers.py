@@ -19,6 +19,7 @@ import pytest
 
 from shared_results import RUN
 
+_SHORT_S = 0.005
 _NUMBER = struct.Struct("<I")  # a file's place in the queue, and the size of a message
 
 
@@ -188,7 +189,9 @@ class _Worker:
             self._send({"end": item.nodeid, "location": item.location})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Send a report."""
+        """Send a report, unless it says only that a set-up or teardown took no time."""
+        if report.when != "call" and report.passed and report.duration < _SHORT_S:
+            return
         config = self._session.config
         self._send({"report": config.hook.pytest_report_to_serializable(config=config, report=report)})
 
