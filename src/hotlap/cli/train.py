@@ -294,10 +294,12 @@ def _run(
     as_json: bool,
 ) -> None:
     """Train with a progress display and signal handlers, then print the outcome."""
+    from hotlap.training.learners import check_stream
     from hotlap.training.optimizer_start import skip_compiler_import
 
     path, processes, config = trainer.folder.path, trainer.processes, trainer.config
     skip_compiler_import()
+    check_stream(config)
     if config.racer.is_generated:
         print_status(f"making the first {counted(min(config.racer.roads, config.num_envs), 'road')} …", quiet)
 

@@ -8,6 +8,7 @@ import fnmatch
 import json
 import os
 import re
+import unicodedata
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from hotlap.tracks.geometry.spline import FloatArray
 START_GRIP_FRACTION = 0.6
 
 _ID_RULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_MAX_SUGGESTED_CHARACTERS = 48
 _DATA = Path(str(files("hotlap.tracks"))) / "data"
 # All tracks of the package take 37 MB.
 MAX_CACHED_BYTES = 64 << 20
@@ -104,6 +106,12 @@ def check_id(track_id: str) -> str:
     if _is_ours(track_id):
         raise TrackError(f"track id {track_id!r} belongs to a track of the package. Choose another.")
     return track_id
+
+
+def suggest_id(name: str) -> str:
+    """The id that a name suggests: `Nürburgring GP` is nurburgring-gp. It leaves room for a number behind it."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9_]+", "-", plain).strip("-_")[:_MAX_SUGGESTED_CHARACTERS].strip("-_") or "track"
 
 
 def list_tracks() -> list[TrackEntry]:

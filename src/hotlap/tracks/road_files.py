@@ -1,7 +1,6 @@
 """Roads from track files, driven without being saved among the user's tracks."""
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ from hotlap.tracks.files.track_import import import_centreline
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.node_builder import try_to_build
 from hotlap.tracks.geometry.road import Fault
-from hotlap.tracks.registry import Track
+from hotlap.tracks.registry import Track, suggest_id
 
 _DECIMALS = 3  # as a track file is written, so that the road is the one that an import of the same file gives
-_MAX_ID_LENGTH = 64
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,10 @@ def load_road(path: Path, name: str | None = None) -> Track:
     """The track in a file, as `hotlap tracks import` reads it, but in no list of tracks."""
     line = import_centreline(path)
     rounded = Centreline(*(np.round(column, _DECIMALS) for column in vars(line).values()))
-    track_id = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:_MAX_ID_LENGTH] or "road"
     nodes = try_to_build(rounded)
     if isinstance(nodes, Fault):
         raise TrackError(f"{path}: {nodes.text}")
-    return Track(track_id, name or path.stem, "from a file", rounded, nodes, False, {})
+    return Track(suggest_id(path.stem), name or path.stem, "from a file", rounded, nodes, False, {})
 
 
 def load_roads(paths: Sequence[Path]) -> RoadFiles:

@@ -13,7 +13,7 @@ import numpy as np
 from hotlap.errors import RoadStreamError
 from hotlap.python_processes import python_command
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
-from hotlap.tracks.road_worker import HEADER
+from hotlap.tracks.road_maker import HEADER
 
 END_WAIT_S = 5.0
 
@@ -77,7 +77,7 @@ class RoadWorkers:
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
         )
         worker = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
-            python_command("hotlap.tracks.road_worker", str(run_seed)),
+            python_command("hotlap.tracks.road_maker", str(run_seed)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **threads},

@@ -77,17 +77,22 @@ class Learner(Protocol):
         """Close the environments and release the device."""
 
 
+def check_stream(config: RunConfig) -> None:
+    """Raise TrainingError if a run on new roads is not one that our PPO trains."""
+    if config.racer.is_generated and (config.algo != "ppo" or not is_ours(config) or config.is_remote):
+        raise TrainingError(
+            f"racer.track {GENERATED}: only PPO on the racer with a plain network and no target_kl, not behind a "
+            f"bridge, trains on new roads; got {config.algo} on {config.env}. Change the settings or name a track."
+        )
+
+
 def build_learner(config: RunConfig, processes: Processes = ALONE, next_road: int | None = None) -> Learner:
     """The seeded learner of a run; with several processes, the part of this one.
 
     All processes have the same weights and the same generators; each car keeps the seed it has in one process. Where a
     state will be loaded, `next_road` says which roads of a stream it needs, so that others are not made first.
     """
-    if config.racer.is_generated and (config.algo != "ppo" or not is_ours(config) or config.is_remote):
-        raise TrainingError(
-            f"racer.track {GENERATED}: only PPO on the racer with a plain network and no target_kl, not behind a "
-            f"bridge, trains on new roads; got {config.algo} on {config.env}. Change the settings or name a track."
-        )
+    check_stream(config)
     if is_ours(config):
         if config.algo == "sac" and not processes.is_alone:
             raise _one_process_only(config)

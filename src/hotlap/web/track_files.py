@@ -1,8 +1,6 @@
 """Track files that a user drops on the page: read as `hotlap tracks import` reads them, named after the file, saved."""
 
 import os
-import re
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -11,13 +9,11 @@ from hotlap.errors import HotlapError, TrackError
 from hotlap.tracks.files.centreline_file import centreline_bytes, import_comment, read_road, write_centreline
 from hotlap.tracks.files.csv_table import to_printable
 from hotlap.tracks.files.track_import import MAP_SUFFIXES, ImportedTrack, import_track
-from hotlap.tracks.registry import check_id, save_track, user_folder
+from hotlap.tracks.registry import check_id, save_track, suggest_id, user_folder
 from hotlap.web.drawn_tracks import MAX_OWN_TRACKS, own_ids, refuse_too_many
 
 MAX_NAME_CHARACTERS = 255
 _MAX_SHOWN_CHARACTERS = 80
-_MAX_STEM_CHARACTERS = 48  # leaves room for a number
-_NO_ID = re.compile(r"[^a-z0-9_]+")
 
 
 def read_dropped_file(name: str, content: bytes) -> ImportedTrack:
@@ -66,8 +62,7 @@ def shown_name(name: str) -> str:
 
 def track_id_of(name: str) -> str:
     """The id that a file's name suggests: `Nürburgring GP.osm` is nurburgring-gp."""
-    plain = unicodedata.normalize("NFKD", PurePosixPath(_last_part(name)).stem).encode("ascii", "ignore").decode()
-    return _NO_ID.sub("-", plain.lower()).strip("-_")[:_MAX_STEM_CHARACTERS].strip("-_") or "track"
+    return suggest_id(PurePosixPath(_last_part(name)).stem)
 
 
 def _candidates(name: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """A process that makes roads of a stream: reads numbers from stdin and writes roads to stdout.
 
-`python -m hotlap.tracks.road_worker RUN_SEED`. It ends when stdin closes, whatever it does at that time: when the
+`python -m hotlap.tracks.road_maker RUN_SEED`. It ends when stdin closes, whatever it does at that time: when the
 training is killed, so are its workers.
 """
 
