@@ -107,7 +107,7 @@ def test_a_restored_snapshot_continues_bit_identically(tick_of_snapshot):
 # --- nothing that differs between machines ---
 
 # What a kernel may call by name or as an attribute, besides other kernels and constructors of numbers.
-PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U", "N"}
+PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U", "N", "M"}
 DECORATORS = {"kernel", "rare_kernel", "entry_point"}
 # Uses float64 outside the tick, with IEEE operations only.
 FLOAT64_ON_PURPOSE = {"speed_profile.py"}

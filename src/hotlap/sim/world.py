@@ -213,7 +213,12 @@ def move(me, track, nodes, steer, throttle, brake, car):
     me.x_m, me.y_m, me.yaw_rad = pose[0], pose[1], wrap_angle(pose[2])
     me.forward_mps, me.left_mps, me.yaw_radps = body[0], body[1], body[2]
     me.steer, me.throttle, me.brake, me.shift_n = body[3], body[4], body[5], body[6]
+    return relocate(me, track, nodes)
 
+
+@kernel
+def relocate(me, track, nodes):
+    """Locate the car on the road again after it moved; returns the metres gained along the lap."""
     node, fraction, left_m = locate(track, nodes, me.node, me.x_m, me.y_m)
     steps = node - me.node
     if 2 * steps > track.num_nodes:
@@ -228,9 +233,18 @@ def move(me, track, nodes, steer, throttle, brake, car):
 @kernel
 def tick(me, action, tracks, nodes, portals, cars, rules, info):
     """Advance the car `me` by one tick and fill `info`; returns (reward, terminated, truncated)."""
-    track, car = tracks[me.track], cars[0]
     from_arc_m = me.arc_m
-    moved_m = move(me, track, nodes, action[0], action[1], action[2], car)
+    moved_m = move(me, tracks[me.track], nodes, action[0], action[1], action[2], cars[0])
+    return settle(me, from_arc_m, moved_m, tracks, nodes, portals, cars, rules, info)
+
+
+@kernel
+def settle(me, from_arc_m, moved_m, tracks, nodes, portals, cars, rules, info):
+    """End the tick of a car that moved: walls, laps and reward; fills `info`, returns (reward, terminated, truncated).
+
+    It was at `from_arc_m` when the tick began.
+    """
+    track, car = tracks[me.track], cars[0]
     me.arc_m = arc_length(track, me.node, me.share)
     touches_wall = meet_wall(me, track, nodes, portals, car)
     room_m = road_room(me, track, nodes)

@@ -1,0 +1,145 @@
+"""The CPU engine of races: `race_step.py` over N races on threads. These are the compiled functions Python calls."""
+
+import numba
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from hotlap.sim.batch_cpu import MAX_THREADS, THREAD_POOL, find_bad_action
+from hotlap.sim.compilation import entry_point, kernel
+from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.race import Field, show
+from hotlap.sim.race_step import (
+    begin_step,
+    drive_phase,
+    end_step,
+    rank_phase,
+    restart,
+    see,
+    settle_phase,
+    touch_phase,
+)
+from hotlap.sim.step import Batch
+
+
+@kernel
+def step_race(first, last, actions, ribbons, cars, rules, race, batch, field, repeat):
+    """Up to `repeat` ticks of the cars from `first` up to `last`; True if their race is over."""
+    for i in range(first, last):
+        begin_step(i, batch, field)
+    for tick in range(repeat):
+        for i in range(first, last):
+            drive_phase(i, actions, ribbons, cars, batch, field)
+        for i in range(first, last):
+            touch_phase(i, first, last, ribbons, batch, field)
+        for i in range(first, last):
+            settle_phase(i, first, last, ribbons, cars, rules, race, batch, field, tick == 0)
+        for i in range(first, last):
+            rank_phase(i, first, last, race, field)
+        if field.entrants[first].is_over != 0:
+            break
+    for i in range(first, last):
+        end_step(i, ribbons, race, batch, field)
+    return field.entrants[first].is_over != 0
+
+
+@kernel
+def begin_race(first, last, ribbons, rules, race, batch, field):
+    """Put the cars on the grid, in order."""
+    for i in range(first, last):
+        restart(i, first, ribbons, rules, race, batch, field)
+    for i in range(first, last):
+        rank_phase(i, first, last, race, field)
+
+
+@kernel
+def step_and_see(number, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat):
+    """One step of a race and its observations; with `autoreset` the next race begins when it is over."""
+    first, last = number * race[0].num_cars, (number + 1) * race[0].num_cars
+    is_over = step_race(first, last, actions, ribbons, cars, rules, race, batch, field, repeat)
+    if autoreset and is_over:
+        for i in range(first, last):
+            batch.final_infos[i] = batch.infos[i]
+            field.final_entrants[i] = field.entrants[i]
+            see(i, first, last, ribbons, cars, batch, field, batch.final_obs[i])
+            batch.states[i].episode += 1
+        begin_race(first, last, ribbons, rules, race, batch, field)
+    for i in range(first, last):
+        see(i, first, last, ribbons, cars, batch, field, batch.obs[i])
+
+
+@entry_point()
+def reset_races(mask, ribbons, cars, rules, race, batch, field):
+    """Begin every race in `mask`."""
+    for number in range(mask.shape[0]):
+        if mask[number]:
+            first, last = number * race[0].num_cars, (number + 1) * race[0].num_cars
+            begin_race(first, last, ribbons, rules, race, batch, field)
+            for i in range(first, last):
+                see(i, first, last, ribbons, cars, batch, field, batch.obs[i])
+
+
+@entry_point()
+def step_serial(actions, ribbons, cars, rules, race, batch, field, autoreset, repeat):
+    """Step every race; returns ALL_FINE, or the first car with a bad action, in which case no car moved."""
+    bad = find_bad_action(actions)
+    if bad == ALL_FINE:
+        for number in range(actions.shape[0] // race[0].num_cars):
+            step_and_see(number, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat)
+    return bad
+
+
+@entry_point(parallel=True)
+def step_parallel(actions, ribbons, cars, rules, race, batch, field, autoreset, repeat):
+    """`step_serial` on numba's threads, bit-identical to it."""
+    bad = find_bad_action(actions)
+    if bad == ALL_FINE:
+        for number in prange(actions.shape[0] // race[0].num_cars):
+            step_and_see(number, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat)
+    return bad
+
+
+@entry_point()
+def see_races(ribbons, cars, race, batch, field):
+    """Fill the observations of every car from its state."""
+    for i in range(batch.states.shape[0]):
+        show(batch.states[i], field.entrants[i], field.poses[i], ribbons[0], ribbons[1])
+    for i in range(batch.states.shape[0]):
+        first = i - i % race[0].num_cars
+        see(i, first, first + race[0].num_cars, ribbons, cars, batch, field, batch.obs[i])
+
+
+class CpuRaceEngine:
+    """Steps races on `num_threads` threads; with one, or in a child forked after threads ran, in the calling thread."""
+
+    def __init__(self, num_threads: int = 1) -> None:
+        self.num_threads = min(num_threads, MAX_THREADS)
+
+    def reset(
+        self, mask: NDArray[np.bool_], scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field
+    ) -> None:
+        """Begin every race in `mask`."""
+        reset_races(mask, *scenario, race, batch, field)
+
+    def step(
+        self,
+        actions: NDArray[np.float32],
+        scenario: Scenario,
+        race: NDArray[np.void],
+        batch: Batch,
+        field: Field,
+        *,
+        autoreset: bool,
+        repeat: int,
+    ) -> int:
+        """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
+        arguments = (actions, *scenario, race, batch, field, autoreset, repeat)
+        if self.num_threads == 1 or not THREAD_POOL.is_usable:
+            return int(step_serial(*arguments))
+        with THREAD_POOL.lock:
+            numba.set_num_threads(self.num_threads)
+            return int(step_parallel(*arguments))
+
+    def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
+        """Fill the observations of every car from its state."""
+        see_races(scenario.ribbons, scenario.cars, race, batch, field)
