@@ -24,10 +24,12 @@ from hotlap.sim.step import Batch
 
 @kernel
 def step_race(first, last, actions, ribbons, cars, rules, race, batch, field, repeat):
-    """Up to `repeat` ticks of the cars from `first` up to `last`; True if their race is over."""
+    """Up to `repeat` ticks of the cars from `first` up to `last`; True if their race is over, which stays as it is."""
     for i in range(first, last):
         begin_step(i, batch, field)
     for tick in range(repeat):
+        if field.entrants[first].is_over != 0:
+            break
         for i in range(first, last):
             drive_phase(i, actions, ribbons, cars, batch, field)
         for i in range(first, last):
@@ -36,8 +38,6 @@ def step_race(first, last, actions, ribbons, cars, rules, race, batch, field, re
             settle_phase(i, first, last, ribbons, cars, rules, race, batch, field, tick == 0)
         for i in range(first, last):
             rank_phase(i, first, last, race, field)
-        if field.entrants[first].is_over != 0:
-            break
     for i in range(first, last):
         end_step(i, ribbons, race, batch, field)
     return field.entrants[first].is_over != 0
