@@ -142,9 +142,8 @@ def _print_table(results: "RaceResults") -> None:
     """Several races: a row for each driver, then how they did against each other."""
     races, laps = counted(results.races, "race"), counted(results.laps, "lap")
     print(f"{results.track}, {races} of {laps}")
-    print(
-        "driver                    cars    wins  position           Elo  finished  contacts/km  at fault/km  overtakes   clean"
-    )
+    columns = "cars    wins  position               Elo  finished  contacts/km  at fault/km  overtakes   clean"
+    print(f"{'driver':<26}{columns}")
     for row in sorted(results.drivers, key=lambda one: one.mean_position):
         elo = f"{row.elo:.0f} ({row.elo_low:.0f}–{row.elo_high:.0f})"
         print(
