@@ -42,9 +42,8 @@ STEPPING_FOLDERS = {
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
     "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
-    "from hotlap.drivers import packed; from hotlap.sim import policy_drive; packed.warm_up(); policy_drive.warm_up();"
-    "from hotlap.drivers.casual import CasualDriver; from hotlap.web.replays import make_race_fleet;"
-    "CasualDriver().begin(make_race_fleet('track-01'), 0)",
+    "from hotlap.drivers import casual, packed; from hotlap.sim import policy_drive;"
+    "packed.warm_up(); policy_drive.warm_up(); casual.warm_up()",
 )
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.

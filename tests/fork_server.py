@@ -80,11 +80,11 @@ class Request:
 
 def import_everything() -> None:
     """Import all that is used, and load the compiled simulator, but start no threads."""
-    from hotlap.drivers import packed
+    from hotlap.drivers import casual, packed
     from hotlap.sim import batch_cpu, policy_drive
 
     import_modules()
-    for load in (lambda: batch_cpu.warm_up(parallel=False), policy_drive.warm_up, packed.warm_up):
+    for load in (lambda: batch_cpu.warm_up(parallel=False), policy_drive.warm_up, packed.warm_up, casual.warm_up):
         load()
 
 
