@@ -196,15 +196,10 @@ def compiled(pytestconfig: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def followed(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Plan, Plan]":
     """The flying and the standing lap of track-01 for the optimal driver: the only solver run of the fast tests."""
-    from hotlap.drivers.optimal_follower import FOLLOWER_SETTINGS
-    from hotlap.optimal.lap import solve_flying, solve_standing
+    from hotlap.drivers.optimal_follower import solve_followed
     from hotlap.tracks.registry import load_track
 
-    def solve() -> "tuple[Plan, Plan]":
-        nodes = load_track("track-01").nodes
-        return solve_flying(nodes, FOLLOWER_SETTINGS), solve_standing(nodes, FOLLOWER_SETTINGS)
-
-    return made_once(tmp_path_factory, "followed", solve)
+    return made_once(tmp_path_factory, "followed", lambda: solve_followed(load_track("track-01").nodes))
 
 
 @pytest.fixture(scope="session")
