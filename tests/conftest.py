@@ -42,8 +42,9 @@ STEPPING_FOLDERS = {
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
     "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
-    "from hotlap.drivers import casual, packed; from hotlap.sim import policy_drive;"
-    "packed.warm_up(); policy_drive.warm_up(); casual.warm_up()",
+    "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
+    "from hotlap.sim import policy_drive;"
+    "packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up()",
 )
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
