@@ -48,7 +48,7 @@ def _find_flaw(value: Any, depth: int = 0) -> str:
     if not isinstance(value, dict | list | tuple) or depth == MAX_DEPTH:
         return f" is {value!a:.40} ({type(value).__name__}) at depth {depth}. Use plain JSON data, not nested as deep."
     is_object = isinstance(value, dict)
-    for key, item in value.items() if is_object else enumerate(value):
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         if is_object and not (isinstance(key, str) and _is_text(key)):
             return f" has the key {key!a:.40}. Use text for keys."
         if type(item) not in _ALWAYS_FINE and (flaw := _find_flaw(item, depth + 1)):
