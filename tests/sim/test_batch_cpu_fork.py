@@ -25,7 +25,7 @@ def drive(num_threads):
 
 parent, expected = drive(2) if sys.argv[1] != "fresh" else (None, drive(1)[1])
 if sys.argv[1] == "locked":
-    batch_cpu.THREAD_POOL.lock.acquire()  # as another thread of the parent would
+    batch_cpu._POOL.lock.acquire()  # as another thread of the parent would
 child = os.fork()
 if child == 0:
     cars, obs = drive(2)
@@ -39,9 +39,9 @@ if child == 0:
     os._exit(0 if same else 4)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 if sys.argv[1] == "locked":
-    batch_cpu.THREAD_POOL.lock.release()
+    batch_cpu._POOL.lock.release()
 drive(2)  # the parent still has its threads
-assert batch_cpu.THREAD_POOL.is_usable
+assert batch_cpu._POOL.is_usable
 sys.exit(code)
 """
 

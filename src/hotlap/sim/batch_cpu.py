@@ -21,7 +21,7 @@ from hotlap.sim.world import NUM_OBSERVATIONS, observe
 MAX_THREADS: int = getattr(numba.config, "NUMBA_NUM_THREADS", 1)
 
 
-class ThreadPool:
+class _ThreadPool:
     """numba's threads. They must not be entered from two Python threads at once, and do not exist after a fork."""
 
     def __init__(self) -> None:
@@ -35,9 +35,9 @@ class ThreadPool:
         self.is_usable = self.is_usable and not getattr(numba_parallel, "_is_initialized", True)
 
 
-THREAD_POOL = ThreadPool()
+_POOL = _ThreadPool()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=THREAD_POOL.forget_threads)
+    os.register_at_fork(after_in_child=_POOL.forget_threads)
 
 
 @kernel
@@ -102,9 +102,9 @@ class CpuEngine:
         self, actions: NDArray[np.float32], scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
-        if self.num_threads == 1 or not THREAD_POOL.is_usable:
+        if self.num_threads == 1 or not _POOL.is_usable:
             return int(step_serial(actions, *scenario, batch, autoreset, repeat))
-        with THREAD_POOL.lock:
+        with _POOL.lock:
             numba.set_num_threads(self.num_threads)
             return int(step_parallel(actions, *scenario, batch, autoreset, repeat))
 
@@ -129,6 +129,6 @@ def warm_up(parallel: bool = True) -> None:
     reset_cars(np.zeros(0, np.bool_), *scenario, batch)
     observe_cars(*scenario[:2], batch)
     step_serial(actions, *scenario, batch, False, 1)
-    if parallel and THREAD_POOL.is_usable:
-        with THREAD_POOL.lock:
+    if parallel and _POOL.is_usable:
+        with _POOL.lock:
             step_parallel(actions, *scenario, batch, True, 1)

@@ -1,11 +1,11 @@
 """The CPU engine of races: `race_step.py` over N races on threads. These are the compiled functions Python calls."""
 
-import numba
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from hotlap.sim.batch_cpu import MAX_THREADS, THREAD_POOL, find_bad_action
+from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import entry_point, kernel
 from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.race import Field, show
@@ -80,23 +80,16 @@ def reset_races(mask, ribbons, cars, rules, race, batch, field):
 
 
 @entry_point()
-def step_serial(actions, ribbons, cars, rules, race, batch, field, autoreset, repeat):
-    """Step every race; returns ALL_FINE, or the first car with a bad action, in which case no car moved."""
-    bad = find_bad_action(actions)
-    if bad == ALL_FINE:
-        for number in range(actions.shape[0] // race[0].num_cars):
-            step_and_see(number, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat)
-    return bad
+def step_races(first, last, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat):
+    """Step the races from `first` up to `last`."""
+    for number in range(first, last):
+        step_and_see(number, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat)
 
 
-@entry_point(parallel=True)
-def step_parallel(actions, ribbons, cars, rules, race, batch, field, autoreset, repeat):
-    """`step_serial` on numba's threads, bit-identical to it."""
-    bad = find_bad_action(actions)
-    if bad == ALL_FINE:
-        for number in prange(actions.shape[0] // race[0].num_cars):
-            step_and_see(number, actions, ribbons, cars, rules, race, batch, field, autoreset, repeat)
-    return bad
+@entry_point()
+def first_bad_car(actions):
+    """The first car with a bad action, or ALL_FINE."""
+    return find_bad_action(actions)
 
 
 @entry_point()
@@ -110,10 +103,10 @@ def see_races(ribbons, cars, race, batch, field):
 
 
 class CpuRaceEngine:
-    """Steps races on `num_threads` threads; with one, or in a child forked after threads ran, in the calling thread."""
+    """Steps races on `num_threads` threads. They are Python's: a parallel loop of numba takes long to compile."""
 
     def __init__(self, num_threads: int = 1) -> None:
-        self.num_threads = min(num_threads, MAX_THREADS)
+        self.num_threads = num_threads
 
     def reset(
         self, mask: NDArray[np.bool_], scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field
@@ -133,12 +126,26 @@ class CpuRaceEngine:
         repeat: int,
     ) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
-        arguments = (actions, *scenario, race, batch, field, autoreset, repeat)
-        if self.num_threads == 1 or not THREAD_POOL.is_usable:
-            return int(step_serial(*arguments))
-        with THREAD_POOL.lock:
-            numba.set_num_threads(self.num_threads)
-            return int(step_parallel(*arguments))
+        bad = int(first_bad_car(actions))
+        if bad != ALL_FINE:
+            return bad
+        num_races = len(actions) // int(race["num_cars"][0])
+        num_parts = min(self.num_threads, num_races)
+        bounds = [part * num_races // num_parts for part in range(num_parts + 1)]
+
+        def work(part: int) -> None:
+            span = bounds[part], bounds[part + 1]
+            step_races(*span, actions, *scenario, race, batch, field, autoreset, repeat)
+
+        if num_parts == 1:
+            work(0)
+        else:
+            with ThreadPoolExecutor(num_parts - 1) as pool:
+                others = [pool.submit(work, part) for part in range(1, num_parts)]
+                work(0)
+                for other in others:
+                    other.result()
+        return ALL_FINE
 
     def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
         """Fill the observations of every car from its state."""
