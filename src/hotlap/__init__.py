@@ -17,6 +17,8 @@ from hotlap.errors import HotlapError  # noqa: E402
 if TYPE_CHECKING:
     from hotlap.bridge.remote_env import RemoteRacerEnv
     from hotlap.bridge.remote_vector import RemoteRacerVectorEnv
+    from hotlap.envs.race_parallel import parallel_env
+    from hotlap.envs.race_vector import RaceVectorEnv
     from hotlap.envs.racer import RacerEnv
     from hotlap.envs.racer_vector import RacerVectorEnv
     from hotlap.sim.version import PHYSICS_VERSION
@@ -24,14 +26,18 @@ if TYPE_CHECKING:
 __all__ = [
     "PHYSICS_VERSION",
     "HotlapError",
+    "RaceVectorEnv",
     "RacerEnv",
     "RacerVectorEnv",
     "RemoteRacerEnv",
     "RemoteRacerVectorEnv",
     "__version__",
+    "parallel_env",
 ]
 
 _LAZY = {
+    "RaceVectorEnv": "hotlap.envs.race_vector",
+    "parallel_env": "hotlap.envs.race_parallel",
     "RacerEnv": "hotlap.envs.racer",
     "RacerVectorEnv": "hotlap.envs.racer_vector",
     "RemoteRacerEnv": "hotlap.bridge.remote_env",

@@ -22,6 +22,7 @@ from hotlap.cli.optimal import optimal
 from hotlap.cli.output import discard
 from hotlap.cli.play import play
 from hotlap.cli.process_group import is_follower, silence_torch
+from hotlap.cli.race import race
 from hotlap.cli.report import report
 from hotlap.cli.site import site
 from hotlap.cli.sweep import sweep_app
@@ -98,6 +99,7 @@ app.command()(train)
 app.command()(resume)
 app.command()(drive)
 app.command()(evaluate)
+app.command()(race)
 app.command()(report)
 app.command()(export)
 app.command("import")(import_)

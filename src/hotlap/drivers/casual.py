@@ -2,7 +2,7 @@
 
 It is not a recording of people. It reacts a quarter of a second late, steers towards a point of the centreline ahead
 (pure pursuit), aims at speeds that use about 70 % of the grip, brakes early, and its controls have noise. It uses no
-racing line. `docs/casual-driver.md` describes its limits.
+racing line. In a race it sees the others (`eyes.py`). `docs/casual-driver.md` describes its limits.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.drivers.eyes import open_eyes
 from hotlap.envs.fleet import Fleet
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
@@ -55,6 +56,9 @@ class CasualDriver:
         self._step_m = np.array([track.nodes.step_m for track in tracks])[fleet.states["track"]]
         self._x_m = np.concatenate([track.nodes.x_m for track in tracks])
         self._y_m = np.concatenate([track.nodes.y_m for track in tracks])
+        self._curvature_radpm = np.concatenate([track.nodes.curvature_radpm for track in tracks])
+        self._tangent_x = np.concatenate([track.nodes.tangent_x for track in tracks])
+        self._tangent_y = np.concatenate([track.nodes.tangent_y for track in tracks])
         self._target_mps = np.concatenate(
             [
                 speed_profile(track.nodes.curvature_radpm, track.nodes.step_m, self._car, self.habits.grip_share)
@@ -66,6 +70,7 @@ class CasualDriver:
         self._next = 0
         self._noise = SmoothNoise(fleet.num_cars, seed, self.habits.noise_s)
         self._ahead_s = np.linspace(0.0, self.habits.brake_early_s, 4)[:, None]
+        self._eyes = open_eyes(fleet)
 
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Actions from the state of the cars one reaction time ago."""
@@ -75,6 +80,8 @@ class CasualDriver:
         noise = self._noise.next()
         steer = self._steering(x_m, y_m, yaw_rad, speed_mps, arc_m) + self.habits.steer_noise * noise[:, 0]
         target_mps = self._target(arc_m, speed_mps)
+        if self._eyes:
+            target_mps = self._eyes.look(target_mps, self._bend(arc_m, speed_mps))
         error_mps = target_mps - speed_mps
         throttle = error_mps * self.habits.throttle_per_mps + self.habits.pedal_noise * noise[:, 1]
         brake = -error_mps * self.habits.brake_per_mps + self.habits.pedal_noise * noise[:, 1]
@@ -125,12 +132,20 @@ class CasualDriver:
         target_mps: Floats = np.minimum.reduce(self._target_mps[nodes])
         return target_mps
 
+    def _bend(self, arc_m: Floats, speed_mps: Floats) -> Floats:
+        """The curvature of the sharpest bend between here and a second ahead."""
+        found = self._curvature_radpm[self._node(arc_m + np.linspace(0.0, 1.0, 5)[:, None] * speed_mps)]
+        sharpest: Floats = np.take_along_axis(found, np.abs(found).argmax(axis=0)[None], axis=0)[0]
+        return sharpest
+
     def _steering(self, x_m: Floats, y_m: Floats, yaw_rad: Floats, speed_mps: Floats, arc_m: Floats) -> Floats:
         """Pure pursuit: the arc through a point of the centreline ahead, as a steering input (positive right)."""
         habits, car = self.habits, self._car
         ahead_m = habits.look_ahead_m + habits.look_ahead_s * speed_mps
         node = self._node(arc_m + ahead_m)
         dx, dy = self._x_m[node] - x_m, self._y_m[node] - y_m
+        if self._eyes:  # beside the centreline
+            dx, dy = dx - self._tangent_y[node] * self._eyes.offset_m, dy + self._tangent_x[node] * self._eyes.offset_m
         left_m = dy * np.cos(yaw_rad) - dx * np.sin(yaw_rad)
         curvature = 2.0 * left_m / np.maximum(dx * dx + dy * dy, 1.0)
         angle = curvature * (car.wheelbase_m + habits.understeer_s2pm * speed_mps * speed_mps)

@@ -104,13 +104,7 @@ class Fleet:
         engine: Engine,
         observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
-        if not tracks:
-            raise ConfigError("track_id: at least one track is needed, got an empty list.")
-        find_entries(tracks)  # an unknown id is an error even if no car drives there
-        driven = tracks[:num_cars]
-        order = {track: index for index, track in enumerate(dict.fromkeys(driven))}
-        self.tracks = load_tracks(list(order))
-        roads = np.resize([order[track] for track in driven], num_cars)
+        self.tracks, roads = load_roads(tracks, num_cars)
         self._set_up(ribbons_of(self.tracks), roads, settings, engine, observation)
 
     def _set_up(
@@ -177,35 +171,53 @@ class Fleet:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from `state`; StateError, with nothing changed, if it does not fit these cars and tracks."""
-        loaded = np.zeros(self.num_cars, STATE_DTYPE)
-        names = STATE_DTYPE.names or ()
-        if not isinstance(state, Mapping) or set(state) != set(names):
-            raise StateError("state: its columns are not those of this version. Save it again with get_state().")
-        for name in names:
-            column = np.asarray(state[name])
-            if column.shape != (self.num_cars,) or column.dtype != STATE_DTYPE[name]:
-                raise StateError(
-                    f"state: column {name!r} must be {STATE_DTYPE[name]} of shape {(self.num_cars,)}, "
-                    f"got {column.dtype} of shape {column.shape}."
-                )
-            if name in MAX_MAGNITUDES and not (np.abs(column) <= MAX_MAGNITUDES[name]).all():
-                raise StateError(
-                    f"state: column {name!r} must be finite and at most {MAX_MAGNITUDES[name]:g} in magnitude."
-                )
-            loaded[name] = column
-        self._check_ranges(loaded)
+        loaded = read_columns(state, STATE_DTYPE, self.num_cars, MAX_MAGNITUDES)
+        check_indices(loaded, self.scenario)
         self.states[:] = loaded
         self._engine.observe(self.scenario, self.batch)
 
-    def _check_ranges(self, loaded: NDArray[np.void]) -> None:
-        """Check all indices: compiled code would read outside its arrays with an index out of range."""
-        for name in _INT_COLUMNS:
-            if (loaded[name] < 0).any():
-                raise StateError(f"state: column {name!r} must not be negative.")
-        heads = self.scenario.ribbons.tracks
-        if (loaded["track"] >= len(heads)).any():
-            raise StateError(f"state: it was saved with more tracks than the {len(heads)} of this fleet.")
-        if (loaded["node"] >= heads["num_nodes"][loaded["track"]]).any():
-            raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
-        if (loaded["next_gate"] >= self.scenario.rules["num_gates"][0]).any():
-            raise StateError("state: column 'next_gate' must be less than the number of gates.")
+
+def load_roads(tracks: Sequence[str | Track], count: int) -> tuple[tuple[Track, ...], NDArray[np.integer[Any]]]:
+    """Each track that is driven once, and the number of the road of each of `count` cars or races, which take turns."""
+    if not tracks:
+        raise ConfigError("track_id: at least one track is needed, got an empty list.")
+    find_entries(tracks)  # an unknown id is an error even if no car drives there
+    driven = tracks[:count]
+    order = {track: index for index, track in enumerate(dict.fromkeys(driven))}
+    return load_tracks(list(order)), np.resize([order[track] for track in driven], count)
+
+
+def check_indices(loaded: NDArray[np.void], scenario: Scenario) -> None:
+    """Check all indices of states: compiled code would read outside its arrays with an index out of range."""
+    for name in _INT_COLUMNS:
+        if (loaded[name] < 0).any():
+            raise StateError(f"state: column {name!r} must not be negative.")
+    heads = scenario.ribbons.tracks
+    if (loaded["track"] >= len(heads)).any():
+        raise StateError(f"state: it was saved with more tracks than the {len(heads)} of this fleet.")
+    if (loaded["node"] >= heads["num_nodes"][loaded["track"]]).any():
+        raise StateError("state: a car is beyond the end of its track. Was it saved on another track?")
+    if (loaded["next_gate"] >= scenario.rules["num_gates"][0]).any():
+        raise StateError("state: column 'next_gate' must be less than the number of gates.")
+
+
+def read_columns(
+    state: Mapping[str, Any], dtype: "np.dtype[np.void]", num_cars: int, max_magnitudes: Mapping[str, float]
+) -> NDArray[np.void]:
+    """The columns of a saved state as records; StateError for other columns, types, shapes or magnitudes."""
+    loaded, names = np.zeros(num_cars, dtype), dtype.names or ()
+    if not isinstance(state, Mapping) or set(state) != set(names):
+        raise StateError("state: its columns are not those of this version. Save it again with get_state().")
+    for name in names:
+        column = np.asarray(state[name])
+        if column.shape != (num_cars,) or column.dtype != dtype[name]:
+            raise StateError(
+                f"state: column {name!r} must be {dtype[name]} of shape {(num_cars,)}, "
+                f"got {column.dtype} of shape {column.shape}."
+            )
+        if name in max_magnitudes and not (np.abs(column) <= max_magnitudes[name]).all():
+            raise StateError(
+                f"state: column {name!r} must be finite and at most {max_magnitudes[name]:g} in magnitude."
+            )
+        loaded[name] = column
+    return loaded

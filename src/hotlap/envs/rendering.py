@@ -1,4 +1,4 @@
-"""Draws a top-down frame of one car: road, walls, rays, speed, controls and a map. It needs no display."""
+"""Draws a top-down frame of one car (road, walls, rays, speed, controls, map) or of a race. It needs no display."""
 
 import math
 from functools import lru_cache
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from hotlap.sim.race import FINISHED, RACING, RETIRED
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 from hotlap.sim.world import OBS_SPEED
@@ -32,6 +33,21 @@ WALL, CENTRE, RAY, CAR, GLASS, TEXT = (
 )
 PANEL, GAUGE, THROTTLE, BRAKE = (24, 30, 26), (64, 72, 68), (92, 200, 110), (228, 84, 70)
 
+RACE_COLOURS = (
+    (64, 156, 255),
+    (255, 159, 28),
+    (92, 200, 110),
+    (239, 83, 80),
+    (171, 121, 255),
+    (255, 214, 102),
+    (77, 208, 225),
+    (240, 128, 190),
+    (200, 200, 205),
+    (160, 110, 70),
+    (205, 220, 57),
+    (120, 144, 200),
+)
+
 Points = list[tuple[float, float]]
 
 
@@ -48,11 +64,44 @@ def draw_frame(track: Track, state: Any, obs: NDArray[np.float32], top_speed_mps
     centre = np.array([state["x_m"], state["y_m"]], np.float64)
     _draw_road(draw, track, centre)
     _draw_rays(draw, centre, float(state["yaw_rad"]), obs)
-    _draw_car(draw, centre, float(state["yaw_rad"]))
-    _draw_map(draw, track, centre)
+    _draw_car(draw, centre, float(state["yaw_rad"]), centre, CAR)
+    _draw_map(draw, track, centre[None], [CAR])
     _draw_text(draw, state, float(obs[OBS_SPEED]) * top_speed_mps)
     _draw_controls(draw, float(state["steer"]), float(state["throttle"]), float(state["brake"]))
     return np.asarray(image.resize((FRAME_PX, FRAME_PX), Image.Resampling.BOX))
+
+
+def draw_race(track: Track, states: NDArray[np.void], entrants: NDArray[np.void]) -> NDArray[np.uint8]:
+    """An RGB array (600, 600, 3) of the world around the leader of a race; cars out of the race have left the road."""
+    image = Image.new("RGB", (FRAME_PX * _OVERSAMPLE,) * 2, GRASS)
+    draw = ImageDraw.Draw(image)
+    order = np.argsort(entrants["position"], kind="stable")
+    racing = [car for car in order if entrants["status"][car] == RACING]
+    places = np.column_stack([states["x_m"], states["y_m"]]).astype(np.float64)
+    centre = places[racing[0] if racing else order[0]]
+    _draw_road(draw, track, centre)
+    for car in racing[::-1]:
+        _draw_car(draw, places[car], float(states["yaw_rad"][car]), centre, car_colour(car))
+    _draw_map(draw, track, places[racing[::-1]], [car_colour(car) for car in racing[::-1]])
+    _draw_order(draw, order, entrants)
+    return np.asarray(image.resize((FRAME_PX, FRAME_PX), Image.Resampling.BOX))
+
+
+def car_colour(number: int) -> tuple[int, int, int]:
+    """The colour of a car by its number; they repeat after twelve."""
+    return RACE_COLOURS[number % len(RACE_COLOURS)]
+
+
+def _draw_order(draw: ImageDraw.ImageDraw, order: NDArray[np.integer[Any]], entrants: NDArray[np.void]) -> None:
+    """The first ten positions, in the upper left corner."""
+    font, shown = ImageFont.load_default(size=14 * _OVERSAMPLE), order[:10]
+    draw.rounded_rectangle([16, 16, 250, 40 + 38 * len(shown)], radius=12, fill=PANEL)
+    for row, car in enumerate(shown):
+        y = 48 + 38 * row
+        draw.text((60, y), str(row + 1), font=font, fill=TEXT, anchor="rm")
+        draw.rectangle([76, y - 11, 98, y + 11], fill=car_colour(car))
+        note = {FINISHED: " finished", RETIRED: " out"}.get(int(entrants["status"][car]), "")
+        draw.text((112, y), f"car {car}{note}", font=font, fill=TEXT, anchor="lm")
 
 
 def _to_pixels(points: FloatArray, centre: FloatArray) -> FloatArray:
@@ -114,7 +163,9 @@ def _draw_rays(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float, ob
         draw.ellipse([x - 6, y - 6, x + 6, y + 6], fill=RAY)
 
 
-def _draw_car(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float) -> None:
+def _draw_car(
+    draw: ImageDraw.ImageDraw, place: FloatArray, yaw_rad: float, centre: FloatArray, colour: tuple[int, int, int]
+) -> None:
     car = CarParameters()
     half_length, half_width = car.length_m / 2.0, car.width_m / 2.0
     turn = np.array([[math.cos(yaw_rad), math.sin(yaw_rad)], [-math.sin(yaw_rad), math.cos(yaw_rad)]])
@@ -130,12 +181,12 @@ def _draw_car(draw: ImageDraw.ImageDraw, centre: FloatArray, yaw_rad: float) -> 
         ]
     )
     screen = np.array([[0.0, -0.8], [1.1, -0.65], [1.1, 0.65], [0.0, 0.8]]) * half_width
-    draw.polygon(_as_points(_to_pixels(hull @ turn + centre, centre)), fill=CAR, outline=EDGE, width=_OVERSAMPLE)
-    draw.polygon(_as_points(_to_pixels(screen @ turn + centre, centre)), fill=GLASS)
+    draw.polygon(_as_points(_to_pixels(hull @ turn + place, centre)), fill=colour, outline=EDGE, width=_OVERSAMPLE)
+    draw.polygon(_as_points(_to_pixels(screen @ turn + place, centre)), fill=GLASS)
 
 
-def _draw_map(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> None:
-    """The whole track, small, in the upper right corner."""
+def _draw_map(draw: ImageDraw.ImageDraw, track: Track, places: FloatArray, colours: list[tuple[int, int, int]]) -> None:
+    """The whole track with the cars, small, in the upper right corner."""
     line = np.column_stack([track.nodes.x_m, track.nodes.y_m])
     low, high = line.min(axis=0), line.max(axis=0)
     scale = (_MAP_PX - 20) / float(max(high - low))
@@ -148,8 +199,8 @@ def _draw_map(draw: ImageDraw.ImageDraw, track: Track, centre: FloatArray) -> No
     box = [*(corner - _MAP_PX / 2), *(corner + _MAP_PX / 2)]
     draw.rounded_rectangle([float(v) for v in box], radius=16, fill=PANEL)
     draw.line([*_as_points(small(line)), _as_points(small(line[:1]))[0]], fill=EDGE, width=4, joint="curve")
-    x, y = small(centre)
-    draw.ellipse([x - 9, y - 9, x + 9, y + 9], fill=CAR, outline=EDGE, width=2)
+    for (x, y), colour in zip(small(places), colours, strict=True):
+        draw.ellipse([x - 9, y - 9, x + 9, y + 9], fill=colour, outline=EDGE, width=2)
 
 
 def _draw_text(draw: ImageDraw.ImageDraw, state: Any, speed_mps: float) -> None:

@@ -8,6 +8,12 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from hotlap.errors import ActionError, ConfigError
+from hotlap.sim.opponent_view import (
+    COLUMNS_PER_OPPONENT,
+    NUM_OPPONENT_VIEW,
+    OPPONENT_ALONGSIDE,
+    OPPONENT_PRESENCE,
+)
 from hotlap.sim.road_view import NUM_ROAD_VIEW, VIEW_BRAKE, VIEW_THROTTLE
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
@@ -42,6 +48,15 @@ def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box
     if observation == "road":
         low[[NUM_OBSERVATIONS + VIEW_THROTTLE, NUM_OBSERVATIONS + VIEW_BRAKE]] = 0.0
     return Box(low, np.ones(size, np.float32), dtype=np.float32)
+
+
+def race_observation_space() -> Box:
+    """What a car in a race sees: the columns of `road`, then the nearest four of the other cars."""
+    road = observation_space("road")
+    opponents = np.full(NUM_OPPONENT_VIEW, -1.0, np.float32)
+    opponents[OPPONENT_PRESENCE::COLUMNS_PER_OPPONENT] = opponents[OPPONENT_ALONGSIDE::COLUMNS_PER_OPPONENT] = 0.0
+    low = np.concatenate([road.low, opponents])
+    return Box(low, np.ones_like(low), dtype=np.float32)
 
 
 def as_actions(action: object, shape: tuple[int, ...]) -> NDArray[np.float32]:

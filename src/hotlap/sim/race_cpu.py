@@ -28,10 +28,12 @@ from hotlap.sim.vehicle import CAR_DTYPE
 
 @kernel
 def step_race(first, last, actions, ribbons, cars, rules, race, batch, field, repeat):
-    """Up to `repeat` ticks of the cars from `first` up to `last`; True if their race is over."""
+    """Up to `repeat` ticks of the cars from `first` up to `last`; True if their race is over, which stays as it is."""
     for i in range(first, last):
         begin_step(i, batch, field)
     for tick in range(repeat):
+        if field.entrants[first].is_over != 0:
+            break
         for i in range(first, last):
             drive_phase(i, actions, ribbons, cars, batch, field)
         for i in range(first, last):
@@ -40,8 +42,6 @@ def step_race(first, last, actions, ribbons, cars, rules, race, batch, field, re
             settle_phase(i, first, last, ribbons, cars, rules, race, batch, field, tick == 0)
         for i in range(first, last):
             rank_phase(i, first, last, race, field)
-        if field.entrants[first].is_over != 0:
-            break
     for i in range(first, last):
         end_step(i, ribbons, race, batch, field)
     return field.entrants[first].is_over != 0

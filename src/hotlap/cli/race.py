@@ -1,0 +1,155 @@
+"""`hotlap race`: race drivers against each other."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hotlap.atomic_files import writable
+from hotlap.cli.output import Json, counted, percent, print_json, progress_bar, seconds
+from hotlap.errors import ConfigError
+from hotlap.reports.formatting import MISSING, signed
+
+if TYPE_CHECKING:
+    from hotlap.envs.race_fleet import RaceFleet
+    from hotlap.evaluation.race_results import RaceResults
+    from hotlap.evaluation.races import RaceCounts
+
+MAX_RACES = 10_000
+_REFRESH_S = 0.1  # of the live table
+
+
+def race(
+    drivers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DRIVER…",
+            help="Runs, model files or drivers that come with Hotlap. NAME*4 means four of them, NAME@0.9 one whose "
+            "throttle goes to 0.9 at most, NAME@0.9*2 two of those.",
+        ),
+    ],
+    track: Annotated[str, typer.Option(help="Track id (`hotlap tracks list`).")] = "track-01",
+    laps: Annotated[int, typer.Option(help="Laps of a race.")] = 3,
+    races: Annotated[int, typer.Option(help="Number of races. The grid turns, so that slots are shared fairly.")] = 1,
+    start: Annotated[str, typer.Option(help="grid: standing; rolling: anywhere on the track, at speed.")] = "grid",
+    seed: Annotated[int, typer.Option(help="Seed of the grids and of the drivers.")] = 0,
+    png: Annotated[Path | None, typer.Option(help="Draw the gaps of all cars to the winner along the race.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Race drivers against each other: one race prints its classification, several a table.
+
+    Drivers that see no others drive as if alone.
+
+    Example: hotlap race champion*2 generalist*4 casual*2 --races 100
+    """
+    from hotlap.evaluation.race_results import summarise_races
+    from hotlap.evaluation.races import race as drive_races
+    from hotlap.reports.plots.race_chart import RaceHistory, draw_race_chart
+    from hotlap.runs.race_entries import find_entries
+
+    if not 1 <= races <= MAX_RACES:
+        raise ConfigError(f"--races must be from 1 to {MAX_RACES}, got {races}.")
+    if png is not None and races > 1:
+        raise ConfigError("--png: it shows one race. Leave out --races.")
+    place = writable(png) if png else None
+    entries = find_entries(drivers, track)
+    names = [entry.label for entry in entries for _ in range(entry.num_cars)]
+    history = RaceHistory()
+    task: dict[str, Any] = {"laps": laps, "num_races": races, "start": start, "seed": seed}
+    if races == 1:
+        with _live_table(names) as show:
+
+            def watch(fleet: "RaceFleet") -> None:
+                history.add(fleet)
+                show(fleet)
+
+            counts = drive_races(entries, track, **task, on_step=watch)
+    else:
+        with progress_bar(f"{counted(races, 'race')} on {track}") as progress:
+            counts = drive_races(entries, track, **task, progress=progress)
+    results = summarise_races(track, laps, entries, counts)
+    if place:
+        place.write_bytes(draw_race_chart(history, names, counts.positions[0], f"{track}, {counted(laps, 'lap')}"))
+    if as_json:
+        print_json({**results.as_dict(), "png": str(place) if place else None} if place else results.as_dict())
+    elif races == 1:
+        _print_classification(names, counts, track, laps)
+    else:
+        _print_table(results)
+    if place and not as_json:
+        print(f"picture: {place}")
+
+
+@contextmanager
+def _live_table(names: list[str]) -> "Iterator[Callable[[RaceFleet], None]]":
+    """Positions and gaps on stderr while the race is driven; nothing if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda fleet: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+        shown_s = 0.0
+
+        def show(fleet: "RaceFleet") -> None:
+            nonlocal shown_s
+            if time.monotonic() - shown_s > _REFRESH_S:
+                shown_s = time.monotonic()
+                live.update(_order_as_text(fleet, names), refresh=True)
+
+        yield show
+
+
+def _order_as_text(fleet: "RaceFleet", names: list[str]) -> str:
+    """The cars in order, with metres to the leader."""
+    entrants, lap_m = fleet.entrants, float(fleet.lap_lengths_m[0])
+    progress_m = entrants["laps_done"] * lap_m + entrants["arc_m"]
+    leader = int(entrants["position"].argmin())
+    lap = min(max(int(entrants["laps_done"][leader]) + 1, 1), fleet.laps)
+    lines = [f"lap {lap} of {fleet.laps}"]
+    for car in entrants["position"].argsort(kind="stable"):
+        state = {1: "finished", 2: "out"}.get(int(entrants["status"][car]))
+        gap = state or ("" if car == leader else f"+{progress_m[leader] - progress_m[car]:.0f} m")
+        lines.append(f"{entrants['position'][car]:>3}  {names[car]:<24.24}{gap:>10}")
+    return "\n".join(lines)
+
+
+def _print_classification(names: list[str], counts: "RaceCounts", track: str, laps: int) -> None:
+    """One race: order, gaps, best laps, contacts."""
+    import numpy as np
+
+    print(f"{track}, {counted(laps, 'lap')}, {counted(len(names), 'car')}")
+    print("pos  driver                    start       time       gap   best lap  contacts  at fault  overtakes")
+    winner_s = float(np.nanmin(counts.race_times_s[0])) if counts.has_finished[0].any() else None
+    for car in counts.positions[0].argsort(kind="stable"):
+        time_s, best_s = float(counts.race_times_s[0, car]), float(counts.best_laps_s[0, car])
+        has_finished = bool(counts.has_finished[0, car])
+        gap = f"{signed(time_s - winner_s)} s" if has_finished and winner_s not in (None, time_s) else ""
+        print(
+            f"{counts.positions[0, car]:>3}  {names[car]:<24.24}{counts.slots[0, car] + 1:>7}"
+            f"{seconds(time_s) if has_finished else 'not finished':>13}{gap:>10}"
+            f"{seconds(best_s) if np.isfinite(best_s) else MISSING:>11}"
+            f"{counts.contacts[0, car]:>10}{counts.faults[0, car]:>10}{counts.overtakes[0, car]:>11}"
+        )
+
+
+def _print_table(results: "RaceResults") -> None:
+    """Several races: a row for each driver, then how they did against each other."""
+    races, laps = counted(results.races, "race"), counted(results.laps, "lap")
+    print(f"{results.track}, {races} of {laps}")
+    columns = "cars    wins  position               Elo  finished  contacts/km  at fault/km  overtakes   clean"
+    print(f"{'driver':<26}{columns}")
+    for row in sorted(results.drivers, key=lambda one: one.mean_position):
+        elo = f"{row.elo:.0f} ({row.elo_low:.0f}–{row.elo_high:.0f})"
+        print(
+            f"{row.driver:<24.24}{row.cars:>6}{percent(row.win_rate):>8}{row.mean_position:>10.2f}{elo:>18}"
+            f"{percent(row.finish_rate):>10}{row.contacts_per_km:>13.2f}{row.at_fault_contacts_per_km:>13.2f}"
+            f"{row.overtakes_per_race:>11.1f}{percent(row.clean_overtake_rate):>8}"
+        )
+    for pair in results.pairs:
+        print(f"{pair.driver} ahead of {pair.against}: {percent(pair.ahead_rate)}")

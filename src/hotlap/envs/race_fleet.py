@@ -1,0 +1,184 @@
+"""`RaceFleet`: N races of C cars in the compiled simulator, on which the environments of races are built."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotlap.config import Range, check_count, convert
+from hotlap.envs.fleet import (
+    MAX_CARS,
+    MAX_MAGNITUDES,
+    FleetState,
+    check_indices,
+    check_repeat,
+    load_roads,
+    read_columns,
+    ribbons_of,
+)
+from hotlap.envs.settings import RacerSettings
+from hotlap.errors import ActionError, ConfigError, StateError
+from hotlap.sim.batch_cpu import default_threads
+from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.race import (
+    DRAWN_SLOT,
+    ENTRANT_DTYPE,
+    FINISHED,
+    MAX_CARS_PER_RACE,
+    START_GRID,
+    START_ROLLING,
+    make_field,
+    race_rules,
+)
+from hotlap.sim.race_cpu import CpuRaceEngine
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
+from hotlap.sim.rewards import START_ON_LINE, START_RANDOM
+from hotlap.sim.step import make_batch
+from hotlap.sim.vehicle import TICKS_PER_SECOND, car_record
+from hotlap.sim.world import STATE_DTYPE
+from hotlap.tracks.registry import Track
+
+RaceStart = Literal["grid", "rolling"]
+DEFAULT_CARS, DEFAULT_LAPS = 8, 3
+CARS_PER_RACE, LAPS = Range(1, MAX_CARS_PER_RACE), Range(1, 1000)
+_START_CODES: dict[RaceStart, int] = {"grid": START_GRID, "rolling": START_ROLLING}
+# A car alone starts as it does without a race.
+_CAR_STARTS: dict[RaceStart, int] = {"grid": START_ON_LINE, "rolling": START_RANDOM}
+
+MIN_CARS_PER_THREAD = 64
+
+# The time limit of a race: that of cars which drive at this speed, and a minute.
+SLOWEST_MPS = 8.0
+EXTRA_S = 60.0
+
+_RACE_COLUMN = "race_"  # before the names of the entrants' columns in a saved state
+_MAX_RACE_MAGNITUDES = {"arc_m": 1e6, "from_arc_m": 1e6, "moved_m": 1e4, "laps_done": 1e6}
+
+
+class RaceFleet:
+    """Races of `cars_per_race` cars. Race r drives track r modulo the number of tracks, each given or named.
+
+    Car c of race r is row r * cars_per_race + c of every array. `field` has the cars' parts in their races.
+    """
+
+    def __init__(
+        self,
+        tracks: Sequence[str | Track],
+        settings: RacerSettings,
+        num_races: int = 1,
+        cars_per_race: int = DEFAULT_CARS,
+        laps: int = DEFAULT_LAPS,
+        start: RaceStart = "grid",
+        num_threads: int | None = None,
+    ) -> None:
+        check_count("num_cars", cars_per_race, CARS_PER_RACE)
+        check_count("num_races", num_races, Range(1, MAX_CARS // cars_per_race))
+        check_count("laps", laps, LAPS)
+        self.start: RaceStart = convert(RaceStart, start, "start")
+        self.settings, self.laps = settings, laps
+        self.num_races, self.cars_per_race, self.num_cars = num_races, cars_per_race, num_races * cars_per_race
+        self.tracks, roads = load_roads(tracks, num_races)
+        self.batch = make_batch(self.num_cars, NUM_RACE_OBSERVATIONS)
+        self.batch.states["track"] = np.repeat(roads, cars_per_race)
+        self.field = make_field(self.num_cars)
+        self.scenario = Scenario(ribbons_of(self.tracks), car_record(), settings.rules())
+        self.scenario.rules["start"] = _CAR_STARTS[self.start]
+        longest_m = max(track.nodes.length_m for track in self.tracks)
+        limit_ticks = int((laps * longest_m / SLOWEST_MPS + EXTRA_S) * TICKS_PER_SECOND)
+        self.race_rules = race_rules(cars_per_race, laps, _START_CODES[self.start], limit_ticks)
+        busy = max(1, self.num_cars // MIN_CARS_PER_THREAD)
+        self._engine = CpuRaceEngine(num_threads or min(default_threads(), num_races, busy))
+        self._all_races = np.ones(num_races, np.bool_)
+
+    @property
+    def states(self) -> NDArray[np.void]:
+        """The cars' states, one record each (`hotlap.sim.world.STATE_DTYPE`)."""
+        return self.batch.states
+
+    @property
+    def entrants(self) -> NDArray[np.void]:
+        """The cars' parts in their races (`hotlap.sim.race.ENTRANT_DTYPE`)."""
+        return self.field.entrants
+
+    @property
+    def top_speed_mps(self) -> float:
+        """The car's top speed."""
+        return float(self.scenario.cars["top_speed_mps"][0])
+
+    @property
+    def lap_lengths_m(self) -> NDArray[np.float32]:
+        """The length of each car's lap."""
+        lengths_m: NDArray[np.float32] = self.scenario.ribbons.tracks["length_m"][self.states["track"]]
+        return lengths_m
+
+    def seed(self, seeds: NDArray[np.uint64]) -> None:
+        """Give every race its seed, one each, and restart its count of episodes at zero."""
+        self.states["seed"] = np.repeat(seeds, self.cars_per_race)
+        self.states["episode"] = 0
+
+    def next_episode(self) -> None:
+        """Advance every race to its next random numbers."""
+        episodes = self.states["episode"]
+        episodes += 1
+
+    def reset(self, grid: Sequence[int] | None = None, mask: NDArray[np.bool_] | None = None) -> None:
+        """Begin the races in `mask` (default: all); `grid` has the cars of every race from the first slot to the last.
+
+        Without it the order of each grid is drawn from the seed of the race.
+        """
+        if grid is not None:
+            slots = np.argsort(check_grid(grid, self.cars_per_race)).astype(np.int32)
+            self.entrants["slot"] = np.tile(slots, self.num_races)
+        chosen = self._all_races if mask is None else mask
+        self._engine.reset(chosen, self.scenario, self.race_rules, self.batch, self.field)
+
+    def step(self, actions: NDArray[np.float32], autoreset: bool, repeat: int = 1) -> NDArray[np.bool_]:
+        """One step of up to `repeat` ticks with one action per car; which cars finished in it.
+
+        The results are in `batch` and `field`.
+        """
+        check_repeat(repeat)
+        was_finished = self.entrants["status"] == FINISHED
+        bad = self._engine.step(
+            actions, self.scenario, self.race_rules, self.batch, self.field, autoreset=autoreset, repeat=repeat
+        )
+        if bad != ALL_FINE:
+            race, car = divmod(bad, self.cars_per_race)
+            where = f"car_{car}" if self.num_races == 1 else f"car_{car} of race {race}"
+            raise ActionError(f"action of {where} must be finite, got {actions[bad].tolist()}; nothing moved.")
+        has_ended = (self.batch.terminated | self.batch.truncated) & autoreset
+        entrants = np.where(has_ended, self.field.final_entrants["status"], self.entrants["status"])
+        has_finished: NDArray[np.bool_] = (entrants == FINISHED) & ~was_finished
+        return has_finished
+
+    def get_state(self) -> FleetState:
+        """A copy of the complete state, one array per column; `set_state` continues from it bit-identically."""
+        cars = {name: self.states[name].copy() for name in STATE_DTYPE.names or ()}
+        return cars | {_RACE_COLUMN + name: self.entrants[name].copy() for name in ENTRANT_DTYPE.names or ()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state`; StateError, with nothing changed, if it does not fit these cars and tracks."""
+        if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
+            raise StateError("state: it must be a dict of columns. Save it with get_state().")
+        parts: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+        for name, column in state.items():
+            parts[name.startswith(_RACE_COLUMN)][name.removeprefix(_RACE_COLUMN)] = column
+        cars = read_columns(parts[False], STATE_DTYPE, self.num_cars, MAX_MAGNITUDES)
+        entrants = read_columns(parts[True], ENTRANT_DTYPE, self.num_cars, _MAX_RACE_MAGNITUDES)
+        check_indices(cars, self.scenario)
+        if not np.isin(entrants["status"], (0, 1, 2)).all():
+            raise StateError("state: column 'race_status' must be 0, 1 or 2.")
+        if not ((entrants["slot"] >= DRAWN_SLOT) & (entrants["slot"] < self.cars_per_race)).all():
+            raise StateError(f"state: column 'race_slot' must be from {DRAWN_SLOT} to {self.cars_per_race - 1}.")
+        self.states[:], self.entrants[:] = cars, entrants
+        self._engine.observe(self.scenario, self.race_rules, self.batch, self.field)
+
+
+def check_grid(grid: object, num_cars: int) -> NDArray[np.integer[Any]]:
+    """The order of a grid as an array; ConfigError unless it names every car once."""
+    numbers = list(grid) if isinstance(grid, list | tuple | range | np.ndarray) else None
+    is_whole = numbers is not None and all(isinstance(one, int | np.integer) for one in numbers)
+    if numbers is None or not is_whole or sorted(numbers) != list(range(num_cars)):
+        raise ConfigError(f"grid: must name each car from 0 to {num_cars - 1} once, got {grid!r:.80}.")
+    return np.array(numbers)

@@ -1,0 +1,57 @@
+"""The casual driver among others: it keeps apart, waits and passes."""
+
+import numpy as np
+import pytest
+
+from hotlap.drivers.casual import CasualDriver
+from hotlap.evaluation.races import Entry, race
+
+
+class SlowCasual(CasualDriver):
+    """A tenth slower everywhere."""
+
+    name = "slow"
+
+    def _target(self, arc_m, speed_mps):
+        return 0.9 * super()._target(arc_m, speed_mps)
+
+
+class Parked(CasualDriver):
+    """Stands on the grid until it retires."""
+
+    name = "parked"
+
+    def act(self, obs):
+        return np.zeros_like(super().act(obs))
+
+
+def test_eight_of_them_hardly_touch():
+    """A lap of four races from the grid; 0.2 faults a km are allowed over many races."""
+    counts = race([Entry("casual", CasualDriver(), 8)], "track-01", laps=1, num_races=4, seed=1)
+    assert counts.has_finished.mean() > 0.9
+    assert 1000.0 * counts.faults.sum() / counts.distances_m.sum() < 0.4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_among_many_races_it_touches_little_and_passes_cars_that_are_a_tenth_slower():
+    eight = race([Entry("casual", CasualDriver(), 8)], "track-01", laps=3, num_races=40, seed=11)
+    assert 1000.0 * eight.faults.sum() / eight.distances_m.sum() < 0.2
+    entries = [Entry("casual", CasualDriver()), Entry("slow", SlowCasual())]
+    pair = race(entries, "track-01", laps=3, num_races=50, seed=13)
+    assert (pair.positions[:, 0] == 1).mean() >= 0.8
+
+
+def test_it_drives_around_a_parked_car():
+    entries = [Entry("casual", CasualDriver()), Entry("parked", Parked(), 3)]
+    counts = race(entries, "track-01", laps=1, num_races=4, seed=0)
+    assert counts.has_finished[:, 0].all()
+    assert (counts.contacts[:, 0] == 0).all()
+
+
+def test_alone_in_a_race_it_drives_as_without_one():
+    from hotlap.evaluation.telemetry import record_laps
+
+    counts = race([Entry("casual", CasualDriver())], "track-01", laps=1, seed=7)
+    alone = record_laps(CasualDriver(), "track-01", num_laps=1, seed=7)
+    assert counts.race_times_s[0, 0] == np.float32(alone.laps[0].time_s)
