@@ -81,11 +81,11 @@ class Request:
 def import_everything() -> None:
     """Import all that is used, and load the compiled simulator, but start no threads."""
     from hotlap.drivers import packed
-    from hotlap.sim import batch_cpu, policy_drive
+    from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
     import_modules()
-    for load in (lambda: batch_cpu.warm_up(parallel=False), policy_drive.warm_up, packed.warm_up):
-        load()
+    batch_cpu.warm_up(parallel=False), race_cpu.warm_up(parallel=False)
+    policy_drive.warm_up(), packed.warm_up()
 
 
 def import_modules() -> None:

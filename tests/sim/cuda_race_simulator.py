@@ -72,6 +72,9 @@ def drive(engine: RaceEngine, world: Scenario, case: Case) -> dict[str, np.ndarr
         actions = scripted_actions(batch.obs, step)
         engine.step(actions, world, race, batch, field, autoreset=True, repeat=1 + step % 3)
         keep(step)
+    for step in range(2):  # the first ends every race, and the second leaves it as it is
+        engine.step(actions, world, race, batch, field, autoreset=False, repeat=case.max_ticks)
+        keep(f"over {step}")
     actions[num_cars - 1, 2] = np.nan
     bad_car = engine.step(actions, world, race, batch, field, autoreset=True, repeat=1)
     found[f"{case.cars_per_race} cars: bad car"] = np.array(bad_car)

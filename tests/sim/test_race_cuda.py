@@ -11,7 +11,8 @@ import pytest
 import hotlap
 from hotlap.sim.race import START_GRID, START_ROLLING
 from hotlap.sim.race_cpu import CpuRaceEngine
-from hotlap.sim.race_cuda import CudaRaces
+from hotlap.sim.race_cuda import CudaRaceEngine, CudaRaces
+from hotlap.tracks.golden_races import race_version
 from hotlap.tracks.golden_traces import scripted_actions
 from sim.cuda_race_simulator import CASES, drive, scenario
 from sim.race_worlds import RaceWorld, assert_same_bits
@@ -40,6 +41,11 @@ def test_races_have_the_bits_of_the_cpu_under_the_simulator(tmp_path):
     for cars in (3, 8):  # cars touched, and a race ended and began anew
         assert any((wanted[f"{cars} cars, {step}: entrants touched"] != 0).any() for step in range(6))
         assert wanted[f"{cars} cars, 5: states episode"].min() > 0
+
+
+@pytest.mark.gpu
+def test_the_race_version_is_the_same_on_the_gpu():
+    assert race_version(CudaRaceEngine()) == hotlap.RACE_VERSION
 
 
 COMPARE_EVERY = 25  # steps

@@ -74,7 +74,7 @@ def _drive(actions, ribbons, cars, rules, race, batch, field, bad_car, autoreset
     has_car = i < actions.shape[0] and bad_car[0] == NO_BAD_CAR
     if has_car:
         begin_step(i, batch, field)
-    moves = has_car
+    moves = has_car and not is_over(i, field)
     for tick in range(repeat):
         if moves:
             drive_phase(i, actions, ribbons, cars, batch, field)
