@@ -74,7 +74,7 @@ def test_races_equal_the_cpus(cars_per_race, start):
 )  # fmt: skip
 def test_ten_million_ticks_of_cars_equal_the_cpus(track_id, cars_per_race, start, record_property):
     """A quarter of them in each of the four cases; a step has 2.5 ticks on average."""
-    num_cars, num_steps = 256, 4000
+    num_cars, num_steps = 256, 4400
     num_contacts = compare(track_id, cars_per_race, start, num_steps, num_cars // cars_per_race, every=50)
     assert num_contacts > 0
     ticks = num_steps * num_cars * 5 // 2
