@@ -42,9 +42,9 @@ STEPPING_FOLDERS = {
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
     "from hotlap.sim import batch_cpu, race_cpu; batch_cpu.warm_up(); race_cpu.warm_up()",
-    "from hotlap.drivers import packed; from hotlap.sim import policy_drive; packed.warm_up(); policy_drive.warm_up();"
-    "from hotlap.drivers.casual import CasualDriver; from hotlap.web.replays import make_race_fleet;"
-    "CasualDriver().begin(make_race_fleet('track-01'), 0)",
+    "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
+    "from hotlap.sim import policy_drive;"
+    "packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up()",
 )
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
@@ -199,15 +199,10 @@ def compiled(pytestconfig: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def followed(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Plan, Plan]":
     """The flying and the standing lap of track-01 for the optimal driver: the only solver run of the fast tests."""
-    from hotlap.drivers.optimal_follower import FOLLOWER_SETTINGS
-    from hotlap.optimal.lap import solve_flying, solve_standing
+    from hotlap.drivers.optimal_follower import solve_followed
     from hotlap.tracks.registry import load_track
 
-    def solve() -> "tuple[Plan, Plan]":
-        nodes = load_track("track-01").nodes
-        return solve_flying(nodes, FOLLOWER_SETTINGS), solve_standing(nodes, FOLLOWER_SETTINGS)
-
-    return made_once(tmp_path_factory, "followed", solve)
+    return made_once(tmp_path_factory, "followed", lambda: solve_followed(load_track("track-01").nodes))
 
 
 @pytest.fixture(scope="session")

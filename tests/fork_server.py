@@ -1,7 +1,6 @@
 """The server behind `forked_python`: a process that has imported what our commands import, and forks one for each.
 
 usage: python fork_server.py LISTENER (the descriptor of a listening socket)
-
 A client sends one request over a connection: the command as JSON, with the descriptors that the new process gets. The
 answer is its process id, or why it is refused, and later its exit status. The process stays a zombie until the client
 has read that and closed the connection, so that its id cannot be taken by another. The server ends when its standard
@@ -29,8 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-MAX_REQUEST_BYTES = 1 << 20
-MAX_DESCRIPTORS = 32
+MAX_REQUEST_BYTES, MAX_DESCRIPTORS = 1 << 20, 32
 
 # These are read by our commands while they run. A request that differs from the server in any other variable is
 # refused: libraries read theirs when they are imported or first used.
@@ -80,12 +78,15 @@ class Request:
 
 def import_everything() -> None:
     """Import all that is used, and load the compiled simulator, but start no threads."""
-    from hotlap.drivers import packed
+    from hotlap.drivers import casual, packed
+    from hotlap.evaluation import tick_kernels
     from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
     import_modules()
-    batch_cpu.warm_up(parallel=False), race_cpu.warm_up(parallel=False)
-    policy_drive.warm_up(), packed.warm_up()
+    batch_cpu.warm_up(parallel=False)
+    race_cpu.warm_up(parallel=False)
+    for module in (policy_drive, packed, casual, tick_kernels):
+        module.warm_up()
 
 
 def import_modules() -> None:

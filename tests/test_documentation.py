@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import forked_python
 from hotlap.config import as_plain, camel_case
 from hotlap.drivers.casual import CasualHabits
 from hotlap.envs.settings import RacerSettings
@@ -44,9 +45,8 @@ def shown_output(path: Path, command: str) -> str:
 
 
 def run(command: list[str], folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    answer = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environ}, capture_output=True, text=True, timeout=55
-    )
+    start = forked_python.run if command[0] == sys.executable else subprocess.run
+    answer = start(command, cwd=folder, env={**os.environ, **environ}, capture_output=True, text=True, timeout=55)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer
 

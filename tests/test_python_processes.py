@@ -32,7 +32,7 @@ def starts(source: str, path: str) -> Iterator[str]:
                 yield f"{where}: only {', '.join(STARTERS)} start programs"
             if name == "sys.executable":
                 yield f"{where}: use python_command"
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable":
+        if isinstance(node, ast.Attribute) and node.attr == "executable" and ast.unparse(node.value) == "sys":
             yield f"{where}: use python_command"
         if isinstance(node, ast.List | ast.Tuple) and any(
             isinstance(item, ast.Constant) and item.value in ("-m", "-c") for item in node.elts

@@ -1,7 +1,7 @@
 """Mutates real model files at random, uses each as `evaluate` and `export` do, and reports what happened as JSON.
 
 Run in its own process, so that memory, imports and opened files are those of the models alone:
-`python mutated_models.py SEED COUNT MODEL…`. The folder of the first model is the current folder and importable.
+`python mutated_models.py SEED COUNT NUM_BOMBS MODEL…`. The folder of the first model is the current one and importable.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ def peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def main(seed: int, count: int, models: list[Path]) -> dict[str, Any]:
+def main(seed: int, count: int, num_bombs: int, models: list[Path]) -> dict[str, Any]:
     from hotlap.errors import HotlapError
     from hotlap.training import policy_evaluation
     from hotlap.training.optimizer_start import skip_compiler_import
@@ -96,7 +96,7 @@ def main(seed: int, count: int, models: list[Path]) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     target = models[0].with_name("mutated.zip")
     whole = [path.read_bytes() for path in models]
-    bombs = [make_bomb(whole[0], *bomb) for bomb in BOMBS]
+    bombs = [make_bomb(whole[0], *bomb) for bomb in BOMBS[:num_bombs]]
     for data in whole:  # everything that a sound model needs is imported and compiled before the watch begins
         target.write_bytes(data)
         use(target)
@@ -140,4 +140,5 @@ def main(seed: int, count: int, models: list[Path]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]), [Path(name) for name in sys.argv[3:]])))
+    seed, count, num_bombs = map(int, sys.argv[1:4])
+    print(json.dumps(main(seed, count, num_bombs, [Path(name) for name in sys.argv[4:]])))

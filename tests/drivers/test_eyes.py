@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hotlap.drivers.casual import CasualDriver
+from hotlap.drivers.casual_kernels import NODE_SPEED
 from hotlap.evaluation.races import Entry, race
 
 
@@ -12,8 +13,10 @@ class SlowCasual(CasualDriver):
 
     name = "slow"
 
-    def _target(self, arc_m, speed_mps):
-        return 0.9 * super()._target(arc_m, speed_mps)
+    def _points_of(self, nodes):
+        points = super()._points_of(nodes)
+        points[:, NODE_SPEED] *= 0.9
+        return points
 
 
 class Parked(CasualDriver):

@@ -84,8 +84,11 @@ def drive(engine: RaceEngine, world: Scenario, case: Case) -> dict[str, np.ndarr
 
 
 def main() -> int:
-    from sim.cuda_simulator import simulated_kernel
+    from numba.cuda.simulator.kernel import BlockThread
 
+    from sim.cuda_simulator import simulated_kernel, start_and_wait
+
+    BlockThread.start = start_and_wait
     batch_cuda.exact_kernel = race_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
     engine, world, found = race_cuda.CudaRaceEngine(), scenario(), {}

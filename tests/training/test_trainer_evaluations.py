@@ -28,22 +28,36 @@ EVERY_ALGORITHM = pytest.mark.parametrize("algo", ALGORITHMS)
 # --- laps of evaluations, and the first and last step ---
 
 
+def evaluate_weights(self, policy, episodes):
+    """Laps that depend on nothing but the weights."""
+    lap_s = 30.0 + float(sum(abs(weights.astype(np.float64).sum()) for weights in policy.weights.values()))
+    return Evaluation(
+        "x", "track-01", "random", 0, episodes, 1, 1.0, 1.0, lap_s, lap_s, lap_s, 0.0, None, lap_s / 28.0 - 1.0,
+        0.0, 0.0, (lap_s,),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=ALGORITHMS)
+def extended(request, tmp_path_factory):
+    """The configuration of a run with such laps, and its folder; each algorithm is trained once."""
+    config = tiny_config(request.param, num_envs=2, steps=256, **EXTENDED)
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        skip_evaluation(patch)
+        patch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_weights)
+        train(config, folder)
+    return config, folder
+
+
 @pytest.fixture
 def evaluated_weights(monkeypatch):
-    """Evaluations give laps that depend on nothing but the weights."""
-
-    def evaluate_laps(self, policy, episodes):
-        lap_s = 30.0 + float(sum(abs(weights.astype(np.float64).sum()) for weights in policy.weights.values()))
-        return Evaluation(
-            "x", "track-01", "random", 0, episodes, 1, 1.0, 1.0, lap_s, lap_s, lap_s, 0.0, None, lap_s / 28.0 - 1.0,
-            0.0, 0.0, (lap_s,),
-        )  # fmt: skip
-
+    """Evaluations give such laps."""
     skip_evaluation(monkeypatch)
-    monkeypatch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_laps)
+    monkeypatch.setattr(PolicyEvaluator, "evaluate_laps", evaluate_weights)
 
 
 LAPS = {"interval": 96, "episodes": 4, "curve_interval": 32, "curve_episodes": 2}
+EXTENDED = {"recording_interval": 50, "evaluation": LAPS, "checkpoint": {"interval": 64}}
 
 
 @EVERY_ALGORITHM
@@ -61,21 +75,18 @@ def test_a_resumed_run_has_the_laps_of_its_evaluations_once(tmp_path, evaluated_
 
 
 @pytest.mark.parametrize("first", [64, 70, 192])
-@EVERY_ALGORITHM
-def test_an_extended_run_has_neither_a_last_step_nor_laps_too_many(tmp_path, evaluated_weights, algo, first):
+def test_an_extended_run_has_neither_a_last_step_nor_laps_too_many(tmp_path, evaluated_weights, extended, first):
     """The shorter run ends on a whole rollout with a checkpoint at its very end, or within one."""
-    settings = {"recording_interval": 50, "evaluation": LAPS, "checkpoint": {"interval": 64}}
-    config = tiny_config(algo, num_envs=2, steps=256, **settings)
-    train(config, tmp_path / "whole")
-    shorter = tiny_config(algo, num_envs=2, steps=first, **settings)
+    config, whole = extended
+    shorter = tiny_config(config.algo, num_envs=2, steps=first, **EXTENDED)
     train(shorter, tmp_path / "run")
     points = metrics(RunFolder(tmp_path / "run", config.experiment_id))["time_series"]
     assert points[-1]["timestep"] == first
     train(config, tmp_path / "run", resume=True)
-    one, other = (metrics(RunFolder(tmp_path / name, config.experiment_id)) for name in ("run", "whole"))
+    one, other = (metrics(RunFolder(path, config.experiment_id)) for path in (tmp_path / "run", whole))
     assert one["time_series"] == other["time_series"]
     assert one["racer_series"] == other["racer_series"]
-    assert read_events(tmp_path / "run") == read_events(tmp_path / "whole")
+    assert read_events(tmp_path / "run") == read_events(whole)
 
 
 # --- evaluations ---

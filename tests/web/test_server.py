@@ -131,9 +131,9 @@ def test_a_wrong_method_is_refused(play_server):
         assert answer.error
 
 
-def test_too_many_requests_are_refused_and_the_server_goes_on(compiled, tmp_path, monkeypatch):
+def test_too_many_requests_are_refused_and_the_server_goes_on(entered_board, tmp_path, monkeypatch):
     monkeypatch.setattr(PlayProcess, "popen", subprocess.Popen)
-    with PlayProcess(tmp_path) as server:
+    with PlayProcess(tmp_path, board=entered_board) as server:
         body = json.dumps({"replay": "x"}).encode()
         answers = [
             server.ask("POST", "/api/replays/check", body, {"Content-Type": "application/json"}) for _ in range(120)

@@ -5,17 +5,31 @@ It is not a recording of people. It reacts a quarter of a second late, steers to
 racing line. In a race it sees the others (`eyes.py`). `docs/casual-driver.md` describes its limits.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.drivers.casual_kernels import (
+    ADVICE_DTYPE,
+    AIM_DTYPE,
+    CAR_TRAITS,
+    NUM_NODE_COLUMNS,
+    ROAD_DTYPE,
+    SEEN_DTYPE,
+    decide,
+    find_aims,
+    observe,
+)
 from hotlap.drivers.eyes import open_eyes
 from hotlap.envs.fleet import Fleet
+from hotlap.sim.ribbon import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
+from hotlap.sim.world import NUM_ACTIONS, STATE_DTYPE
 
 Floats = NDArray[np.float64]
+Records = NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -49,108 +63,60 @@ class CasualDriver:
     def begin(self, fleet: Fleet, seed: int) -> None:
         """Compute the tracks' target speeds and clear the memory."""
         self._fleet = fleet
-        tracks = fleet.tracks
-        counts = np.array([track.nodes.num_nodes for track in tracks])
-        self._first = np.concatenate([[0], np.cumsum(counts)[:-1]])[fleet.states["track"]]
-        self._count = counts[fleet.states["track"]]
-        self._step_m = np.array([track.nodes.step_m for track in tracks])[fleet.states["track"]]
-        self._x_m = np.concatenate([track.nodes.x_m for track in tracks])
-        self._y_m = np.concatenate([track.nodes.y_m for track in tracks])
-        self._curvature_radpm = np.concatenate([track.nodes.curvature_radpm for track in tracks])
-        self._tangent_x = np.concatenate([track.nodes.tangent_x for track in tracks])
-        self._tangent_y = np.concatenate([track.nodes.tangent_y for track in tracks])
-        self._target_mps = np.concatenate(
-            [
-                speed_profile(track.nodes.curvature_radpm, track.nodes.step_m, self._car, self.habits.grip_share)
-                for track in tracks
-            ]
-        )
+        self._traits = _pack_traits(self.habits, self._car)
+        self._roads = _pack_roads(fleet)
+        self._points = np.concatenate([self._points_of(track.nodes) for track in fleet.tracks])
         delay = round(self.habits.reaction_s * TICKS_PER_SECOND)
-        self._history = [self._observe()] * (delay + 1)  # a ring buffer
+        self._history = np.zeros((delay + 1, fleet.num_cars), SEEN_DTYPE)  # a ring buffer
+        for seen in self._history:
+            observe(fleet.states, seen)
         self._next = 0
         self._noise = SmoothNoise(fleet.num_cars, seed, self.habits.noise_s)
-        self._ahead_s = np.linspace(0.0, self.habits.brake_early_s, 4)[:, None]
-        self._eyes = open_eyes(fleet)
+        self._ahead_s = np.linspace(0.0, self.habits.brake_early_s, 4)
+        self._eyes, self._aims = open_eyes(fleet), np.zeros(fleet.num_cars, AIM_DTYPE)
+        self._advice = np.zeros(fleet.num_cars, ADVICE_DTYPE)
+        self._advice["max_speed_mps"] = np.inf
 
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Actions from the state of the cars one reaction time ago."""
-        self._history[self._next] = self._observe()
+        observe(self._fleet.states, self._history[self._next])
         self._next = (self._next + 1) % len(self._history)
-        x_m, y_m, yaw_rad, speed_mps, arc_m = self._extrapolate(*self._history[self._next])
-        noise = self._noise.next()
-        steer = self._steering(x_m, y_m, yaw_rad, speed_mps, arc_m) + self.habits.steer_noise * noise[:, 0]
-        target_mps = self._target(arc_m, speed_mps)
+        seen, noise = self._history[self._next], self._noise.next()
+        road = self._roads, self._points, self._ahead_s, self._traits
         if self._eyes:
-            target_mps = self._eyes.look(target_mps, self._bend(arc_m, speed_mps))
-        error_mps = target_mps - speed_mps
-        throttle = error_mps * self.habits.throttle_per_mps + self.habits.pedal_noise * noise[:, 1]
-        brake = -error_mps * self.habits.brake_per_mps + self.habits.pedal_noise * noise[:, 1]
-        lift = 1.0 - self.habits.throttle_lift_per_steer * np.minimum(np.abs(steer), 1.0)
-        # Bounds by `minimum` and `maximum`: for a few cars `clip` takes twice as long.
-        action = np.empty((len(steer), 3), np.float32)
-        action[:, 0] = np.minimum(np.maximum(steer, -1.0), 1.0)
-        action[:, 1] = np.where(error_mps > 0.0, np.minimum(np.maximum(throttle, 0.0), lift), 0.0)
-        action[:, 2] = np.where(error_mps < -0.5, np.minimum(np.maximum(brake, 0.0), self.habits.max_brake), 0.0)
-        return action
+            find_aims(seen, *road, self._aims)
+            self._advice["max_speed_mps"] = self._eyes.look(self._aims["speed_mps"], self._aims["curvature_radpm"])
+            self._advice["offset_m"] = self._eyes.offset_m
+        actions = np.empty((len(seen), NUM_ACTIONS), np.float32)
+        decide(seen, noise, *road, self._advice, actions)
+        return actions
 
-    def _observe(self) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
-        """Position, heading, speed, yaw rate and arc length of every car."""
-        states = self._fleet.states
-        speed_mps = np.hypot(states["forward_mps"].astype(np.float64), states["left_mps"])
-        return (
-            states["x_m"].astype(np.float64),
-            states["y_m"].astype(np.float64),
-            states["yaw_rad"].astype(np.float64),
-            speed_mps,
-            states["yaw_radps"].astype(np.float64),
-            states["arc_m"].astype(np.float64),
-        )
+    def _points_of(self, nodes: RibbonNodes) -> Floats:
+        """Place, target speed, direction and curvature of every node of a track, (num_nodes, NUM_NODE_COLUMNS)."""
+        target_mps = speed_profile(nodes.curvature_radpm, nodes.step_m, self._car, self.habits.grip_share)
+        columns = nodes.x_m, nodes.y_m, target_mps, nodes.tangent_x, nodes.tangent_y, nodes.curvature_radpm
+        return np.stack(columns, axis=1)
 
-    def _extrapolate(
-        self, x_m: Floats, y_m: Floats, yaw_rad: Floats, speed_mps: Floats, yaw_radps: Floats, arc_m: Floats
-    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """The state one reaction time later at constant speed and yaw rate: people anticipate."""
-        delay_s = self.habits.reaction_s
-        middle_rad = yaw_rad + 0.5 * delay_s * yaw_radps
-        distance_m = delay_s * speed_mps
-        return (
-            x_m + distance_m * np.cos(middle_rad),
-            y_m + distance_m * np.sin(middle_rad),
-            yaw_rad + delay_s * yaw_radps,
-            speed_mps,
-            arc_m + distance_m,
-        )
 
-    def _node(self, arc_m: Floats) -> NDArray[np.int64]:
-        """Index of the node at this arc length of each car's track."""
-        node: NDArray[np.int64] = self._first + (arc_m / self._step_m).astype(np.int64) % self._count
-        return node
+TRAITS_DTYPE = np.dtype([(name, np.float64) for name in (*(one.name for one in fields(CasualHabits)), *CAR_TRAITS)])
 
-    def _target(self, arc_m: Floats, speed_mps: Floats) -> Floats:
-        """The lowest target speed between here and `brake_early_s` ahead."""
-        nodes = self._node(arc_m + self._ahead_s * speed_mps)  # (4, num_cars)
-        target_mps: Floats = np.minimum.reduce(self._target_mps[nodes])
-        return target_mps
 
-    def _bend(self, arc_m: Floats, speed_mps: Floats) -> Floats:
-        """The curvature of the sharpest bend between here and a second ahead."""
-        found = self._curvature_radpm[self._node(arc_m + np.linspace(0.0, 1.0, 5)[:, None] * speed_mps)]
-        sharpest: Floats = np.take_along_axis(found, np.abs(found).argmax(axis=0)[None], axis=0)[0]
-        return sharpest
+def _pack_traits(habits: CasualHabits, car: CarParameters) -> Records:
+    """The numbers of a driver and its car, (1,)."""
+    traits = np.zeros(1, TRAITS_DTYPE)
+    for name, value in (asdict(habits) | {name: getattr(car, name) for name in CAR_TRAITS}).items():
+        traits[name] = value
+    return traits
 
-    def _steering(self, x_m: Floats, y_m: Floats, yaw_rad: Floats, speed_mps: Floats, arc_m: Floats) -> Floats:
-        """Pure pursuit: the arc through a point of the centreline ahead, as a steering input (positive right)."""
-        habits, car = self.habits, self._car
-        ahead_m = habits.look_ahead_m + habits.look_ahead_s * speed_mps
-        node = self._node(arc_m + ahead_m)
-        dx, dy = self._x_m[node] - x_m, self._y_m[node] - y_m
-        if self._eyes:  # beside the centreline
-            dx, dy = dx - self._tangent_y[node] * self._eyes.offset_m, dy + self._tangent_x[node] * self._eyes.offset_m
-        left_m = dy * np.cos(yaw_rad) - dx * np.sin(yaw_rad)
-        curvature = 2.0 * left_m / np.maximum(dx * dx + dy * dy, 1.0)
-        angle = curvature * (car.wheelbase_m + habits.understeer_s2pm * speed_mps * speed_mps)
-        steer: Floats = -angle / car.full_lock_rad(speed_mps * speed_mps)
-        return steer
+
+def _pack_roads(fleet: Fleet) -> Records:
+    """Where the nodes of each car's track are among those of all tracks, (num_cars,)."""
+    roads = np.zeros(len(fleet.tracks), ROAD_DTYPE)
+    roads["num_nodes"] = [track.nodes.num_nodes for track in fleet.tracks]
+    roads["step_m"] = [track.nodes.step_m for track in fleet.tracks]
+    roads["first_node"][1:] = np.cumsum(roads["num_nodes"])[:-1]
+    of_cars: Records = roads[fleet.states["track"]]
+    return of_cars
 
 
 class SmoothNoise:
@@ -173,3 +139,13 @@ class SmoothNoise:
         self._value = self._keep * self._value + self._fresh * self._block[:, self._tick]
         self._tick += 1
         return self._value
+
+
+def warm_up() -> None:
+    """Compile what the casual driver needs, or load it from the disk cache, before it drives."""
+    states, seen, roads = (np.zeros(0, dtype) for dtype in (STATE_DTYPE, SEEN_DTYPE, ROAD_DTYPE))
+    speed_profile(np.zeros(2), 1.0, CarParameters(), 1.0)
+    observe(states, seen)
+    road = roads, np.zeros((0, NUM_NODE_COLUMNS)), np.zeros(4), np.zeros(1, TRAITS_DTYPE)
+    find_aims(seen, *road, np.zeros(0, AIM_DTYPE))
+    decide(seen, np.zeros((0, 2)), *road, np.zeros(0, ADVICE_DTYPE), np.zeros((0, NUM_ACTIONS), np.float32))

@@ -15,6 +15,7 @@ from hotlap.envs.fleet import Fleet, make_engine
 from hotlap.envs.settings import MAX_COUNT, RacerSettings, start_code
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ActionError, ConfigError
+from hotlap.evaluation.tick_kernels import PROGRESS_DTYPE, count_tick, find_stuck
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.engine import ALL_FINE, DeviceName
 from hotlap.sim.policy_drive import DriveRules, Drives, begin_drives, drive_further
@@ -102,16 +103,12 @@ class LapCounter:
     def add_tick(self, fleet: Fleet, running: NDArray[np.bool_]) -> None:
         """Add the last tick of the cars that are still running."""
         infos = fleet.batch.infos
-        np.add(self.returns, fleet.batch.rewards, out=self.returns, where=running)
-        touches = infos["wallContact"] & running
-        if touches.any():
-            self.wall_contacts += int(np.count_nonzero(touches & ~self._touched))
-        self._touched = touches
-        times_s = infos["lapTime"]
-        has_ended = (times_s == times_s) & running  # it is NaN on all other ticks
-        for car in has_ended.nonzero()[0]:
-            row = infos[car]
-            self.laps.append(Lap(int(car), int(row["lap"]) - 1, float(row["lapTime"]), bool(row["lapClean"])))
+        contacts, num_laps = count_tick(infos, fleet.batch.rewards, running, self.returns, self._touched)
+        self.wall_contacts += contacts
+        if num_laps:
+            for car in (~np.isnan(infos["lapTime"]) & running).nonzero()[0]:
+                row = infos[car]
+                self.laps.append(Lap(int(car), int(row["lap"]) - 1, float(row["lapTime"]), bool(row["lapClean"])))
 
 
 def evaluate(
@@ -248,21 +245,14 @@ class StuckDetector:
 
     def __init__(self, fleet: Fleet) -> None:
         self._states = fleet.states
-        self._lap_m = lap_lengths_m(fleet)
-        self._half_m = 0.5 * self._lap_m
-        self._arc_m = fleet.states["arc_m"].astype(np.float64)
-        self._distance_m = np.zeros(fleet.num_cars)  # backwards is negative, so circling adds up to nothing
-        self._mark_m, self._mark_tick = np.zeros(fleet.num_cars), np.zeros(fleet.num_cars, np.int64)
+        self._progress = np.zeros(fleet.num_cars, PROGRESS_DTYPE)
+        self._progress["lap_m"], self._progress["arc_m"] = lap_lengths_m(fleet), fleet.states["arc_m"]
 
     def is_stuck(self, tick: int) -> NDArray[np.bool_]:
         """Which cars are stuck, (num_cars,); to be called on every tick."""
-        arc_m = self._states["arc_m"].astype(np.float64)
-        self._distance_m += (arc_m - self._arc_m + self._half_m) % self._lap_m - self._half_m
-        self._arc_m = arc_m
-        has_moved = self._distance_m >= self._mark_m + STUCK_WITHIN_M
-        np.copyto(self._mark_m, self._distance_m, where=has_moved)
-        np.copyto(self._mark_tick, tick, where=has_moved)
-        return tick - self._mark_tick > STUCK_AFTER_S * TICKS_PER_SECOND
+        stuck = np.empty(len(self._progress), np.bool_)
+        find_stuck(self._states, self._progress, tick, STUCK_AFTER_S * TICKS_PER_SECOND, STUCK_WITHIN_M, stuck)
+        return stuck
 
 
 def _fraction_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from hotlap.errors import ArchiveError
 
 MAX_DEPTH = 64  # of nested lists and objects
+_ALWAYS_FINE = (int, bool, type(None))
 
 
 def to_json(data: Any, where: str) -> bytes:
@@ -46,10 +47,11 @@ def _find_flaw(value: Any, depth: int = 0) -> str:
         return "" if math.isfinite(value) else f" is {value}; JSON holds finite numbers only. Use null (None)."
     if not isinstance(value, dict | list | tuple) or depth == MAX_DEPTH:
         return f" is {value!a:.40} ({type(value).__name__}) at depth {depth}. Use plain JSON data, not nested as deep."
+    is_object = isinstance(value, dict)
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        if isinstance(value, dict) and not (isinstance(key, str) and _is_text(key)):
+        if is_object and not (isinstance(key, str) and _is_text(key)):
             return f" has the key {key!a:.40}. Use text for keys."
-        if flaw := _find_flaw(item, depth + 1):
+        if type(item) not in _ALWAYS_FINE and (flaw := _find_flaw(item, depth + 1)):
             return f"[{key!a:.40}]{flaw}"
     return ""
 

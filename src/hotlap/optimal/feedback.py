@@ -45,15 +45,16 @@ def feedback_gains(plan: Plan, nodes: RibbonNodes, car: CarParameters | None = N
     b_all = np.array(by_control).reshape(NUM_STATES, count, NUM_CONTROLS).transpose(1, 0, 2)
     seconds = np.array(pace).ravel() * steps_m
 
+    overs = [_over_step(a_all[k], b_all[k], steps_m[k]) for k in range(count)]
+    control_cost, state_cost = np.diag(_CONTROL_COST), np.diag(_STATE_COST)
     gains = np.zeros((count, NUM_CONTROLS, NUM_STATES))
-    value = np.diag(_STATE_COST)
+    value = state_cost
     for step in range(_LAPS_BACK * count - 1, -1, -1):
         k = step % count
-        over = _over_step(a_all[k], b_all[k], steps_m[k])
-        a, b = over[:NUM_STATES, :NUM_STATES], over[:NUM_STATES, NUM_STATES:]
-        cost = np.diag(_CONTROL_COST) * seconds[k] + b.T @ value @ b
+        a, b = overs[k][:NUM_STATES, :NUM_STATES], overs[k][:NUM_STATES, NUM_STATES:]
+        cost = control_cost * seconds[k] + b.T @ value @ b
         gains[k] = np.linalg.solve(cost, b.T @ value @ a)
-        value = np.diag(_STATE_COST) * seconds[k] + a.T @ value @ (a - b @ gains[k])
+        value = state_cost * seconds[k] + a.T @ value @ (a - b @ gains[k])
         value = 0.5 * (value + value.T)
     return gains
 

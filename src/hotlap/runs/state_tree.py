@@ -13,6 +13,7 @@ Tree = Any  # dicts with string keys, lists, arrays, tensors, strings, numbers, 
 # Placeholders in the plain part for an array, and for a NaN or infinity.
 ARRAY_KEY = "@array"
 FLOAT_KEY = "@float"
+_PLAIN = (int, bool, str, type(None))
 _RESERVED = ({ARRAY_KEY}, {FLOAT_KEY})
 
 
@@ -23,6 +24,8 @@ def split_tree(tree: Tree) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 
 def _split(node: Tree, path: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    if type(node) in _PLAIN:  # most are, and the checks below take long
+        return node
     if hasattr(node, "detach"):  # a tensor; torch is not imported here, since it takes seconds
         node = node.detach().cpu().numpy()
     if isinstance(node, np.ndarray):

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hotlap._version import __version__
 from hotlap.bridge.access import AccessRules, RateLimit, check_exposure
-from hotlap.drivers import packed
+from hotlap.drivers import casual, packed
 from hotlap.errors import PageError
 from hotlap.sim import batch_cpu
 from hotlap.sim.version import PHYSICS_VERSION
@@ -133,6 +133,7 @@ def run(settings: PlaySettings, on_ready: Callable[[str, int], None]) -> None:
     leaderboard = Leaderboard(leaderboard_path())
     batch_cpu.warm_up(parallel=False)
     packed.warm_up()
+    casual.warm_up()
     services = PageServices(leaderboard)
     services.enter_later([entry.track_id for entry in list_tracks() if entry.source == "built-in"])
     app = make_app(services, AccessRules(settings.host, port, settings.token))
