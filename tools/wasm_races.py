@@ -1,6 +1,6 @@
 """The functions of races that `build_wasm.py` compiles to WebAssembly, and what they take.
 
-They call what the CPU engine of races calls. `obs` has `num_observations` columns: 94 with the other cars.
+They call what the CPU engine of races calls. `obs` has `num_observations` columns.
 """
 
 from collections.abc import Callable
