@@ -41,7 +41,7 @@ STEPPING_FOLDERS = {
 }  # fmt: skip
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
-    "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
+    "from hotlap.sim import batch_cpu, race_cpu; batch_cpu.warm_up(); race_cpu.warm_up()",
     "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
     "from hotlap.sim import policy_drive;"
     "packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up()",
@@ -173,14 +173,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly or not any(map(steps_the_simulator, session.items)):
         return
     try:
-        from hotlap.sim import batch_cpu, policy_drive
+        from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
         if compilers := session.config.stash.get(COMPILERS, []):
             import_modules()  # meanwhile
         for compiler in compilers:
             compiler.wait()  # what does not compile is reported by the tests
         # No threads may exist when processes are forked.
-        batch_cpu.warm_up(parallel=not session.config.pluginmanager.has_plugin("workers"))
+        may_start_threads = not session.config.pluginmanager.has_plugin("workers")
+        batch_cpu.warm_up(may_start_threads)
+        race_cpu.warm_up(may_start_threads)
         policy_drive.warm_up()
     except Exception as error:  # reported by the tests that need the simulator; others can still run
         session.config.stash[COMPILE_ERROR] = error

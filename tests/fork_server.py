@@ -80,10 +80,10 @@ def import_everything() -> None:
     """Import all that is used, and load the compiled simulator, but start no threads."""
     from hotlap.drivers import casual, packed
     from hotlap.evaluation import tick_kernels
-    from hotlap.sim import batch_cpu, policy_drive
+    from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
     import_modules()
-    batch_cpu.warm_up(parallel=False)
+    batch_cpu.warm_up(parallel=False), race_cpu.warm_up(parallel=False)
     for module in (policy_drive, packed, casual, tick_kernels):
         module.warm_up()
 

@@ -29,17 +29,20 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import carray, cfunc, from_dtype, types
 
+import wasm_races
 from hotlap.envs.settings import MAX_COUNT, RacerSettings
 from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import source_digest
 from hotlap.sim.engine import ALL_FINE
 from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, decide
+from hotlap.sim.race import DRAWN_SLOT, START_GRID, START_ROLLING
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
 from hotlap.sim.rays import _RAY_COS, _RAY_SIN, RAY_RANGE_M
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE
 from hotlap.sim.step import Batch, reset_car, step_car
 from hotlap.sim.vehicle import CAR_DTYPE, TICKS_PER_SECOND, car_record
-from hotlap.sim.version import PHYSICS_VERSION
+from hotlap.sim.version import PHYSICS_VERSION, RACE_VERSION
 from hotlap.sim.world import INFO_DTYPE, NUM_ACTIONS, NUM_OBSERVATIONS, OBS_SPEED, STATE_DTYPE, observe
 
 STATIC = Path(__file__).resolve().parent.parent / "src" / "hotlap" / "web" / "static"
@@ -56,6 +59,7 @@ RECORDS = {
     "info": INFO_DTYPE,
     "policy": POLICY_DTYPE,
     "layer": LAYER_DTYPE,
+    **wasm_races.RECORDS,
 }
 
 _int, _float_array, _byte_array = types.int32, types.CPointer(types.float32), types.CPointer(types.boolean)
@@ -158,9 +162,12 @@ def _pick(parameters: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: parameters[name] for name in names}
 
 
+# What only one function takes, before the rest.
+_CALL = {"reset": {"mask": _byte_array}, "step": {"actions": _float_array, "autoreset": _int, "repeat": _int}}
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "reset": (_reset, {"mask": _byte_array, **_SCENARIO, **_BATCH}),
-    "step": (_step, {"actions": _float_array, "autoreset": _int, "repeat": _int, **_SCENARIO, **_BATCH}),
+    "reset": (_reset, {**_CALL["reset"], **_SCENARIO, **_BATCH}),
+    "step": (_step, {**_CALL["step"], **_SCENARIO, **_BATCH}),
     "observe": (
         _observe,
         {name: kind for name, kind in _SCENARIO.items() if name != "rules"}
@@ -171,6 +178,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         _decide,
         _POLICY | _pick(_BATCH, "num_cars", "obs") | {"num_observations": _int} | _MEMORY | {"actions": _float_array},
     ),
+    **wasm_races.race_functions(_CALL, _SCENARIO, _BATCH),
 }
 
 
@@ -244,8 +252,10 @@ def describe_module() -> dict[str, Any]:
     return {
         "source_digest": source_digest(),
         "physics": PHYSICS_VERSION,
+        "race": RACE_VERSION,
         "ticks_per_second": TICKS_PER_SECOND,
         "num_observations": NUM_OBSERVATIONS,
+        "num_race_observations": NUM_RACE_OBSERVATIONS,
         "num_actions": NUM_ACTIONS,
         "obs_speed": OBS_SPEED,
         "rays": {
@@ -258,6 +268,8 @@ def describe_module() -> dict[str, Any]:
         "car": describe_values(car_record()),
         "rules": describe_values(endless.rules()),
         "starts": {"line": START_ON_LINE, "random": START_RANDOM},
+        "race_starts": {"grid": START_GRID, "rolling": START_ROLLING},
+        "drawn_slot": DRAWN_SLOT,
     }
 
 

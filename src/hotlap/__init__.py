@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from hotlap.envs.race_vector import RaceVectorEnv
     from hotlap.envs.racer import RacerEnv
     from hotlap.envs.racer_vector import RacerVectorEnv
-    from hotlap.sim.version import PHYSICS_VERSION
+    from hotlap.sim.version import PHYSICS_VERSION, RACE_VERSION
 
 __all__ = [
     "PHYSICS_VERSION",
+    "RACE_VERSION",
     "HotlapError",
     "RaceVectorEnv",
     "RacerEnv",
@@ -43,6 +44,7 @@ _LAZY = {
     "RemoteRacerEnv": "hotlap.bridge.remote_env",
     "RemoteRacerVectorEnv": "hotlap.bridge.remote_vector",
     "PHYSICS_VERSION": "hotlap.sim.version",
+    "RACE_VERSION": "hotlap.sim.version",
 }
 
 register_environments()

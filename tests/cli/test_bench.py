@@ -15,14 +15,37 @@ def test_sim(hotlap):
     figures = answer.figures
     assert set(figures) == {
         "steps_per_sec", "num_envs", "threads", "device", "track", "observation", "seconds",
-        "single_env_steps_per_sec", "step_usec", "reset_usec",
+        "single_env_steps_per_sec", "step_usec", "reset_usec", "cars_per_race",
     }  # fmt: skip
+    assert figures["cars_per_race"] is None
     assert (figures["num_envs"], figures["threads"], figures["device"]) == (16, 1, "cpu")
     assert (figures["track"], figures["observation"], figures["seconds"]) == ("track-01", "road", 0.2)
     assert figures["steps_per_sec"] > 0.0
     answer = hotlap("bench", "sim", "--num-envs", 4, "--threads", 1, "--seconds", 0.1)
     assert answer.out.startswith("4 cars, 1 thread, cpu, rays: ")
     assert "one RacerEnv:" in answer.out
+
+
+def test_sim_of_races(hotlap):
+    arguments = ("--num-envs", 16, "--threads", 1, "--num-cars", 8, "--seconds", 0.1)
+    figures = hotlap("bench", "sim", *arguments, "--json").figures
+    assert (figures["num_envs"], figures["cars_per_race"], figures["observation"]) == (16, 8, "race")
+    assert figures["steps_per_sec"] > 0.0
+    out = hotlap("bench", "sim", *arguments).out
+    assert re.fullmatch(r"16 cars in races of 8, 1 thread, cpu, race: [\d,]+ steps/s\n", out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--num-cars", 8, "--observation", "road"), "cars of a race see 'race', got 'road'"),
+        (("--observation", "race"), "Give --num-cars, too"),
+        (("--num-cars", 33), "num_cars must be from 1 to 32, got 33"),
+        (("--num-cars", 3, "--num-envs", 16), "num_envs must be a multiple of num_cars, 3, got 16"),
+    ],
+)
+def test_races_that_cannot_be_are_refused_in_one_line(refused, arguments, words):
+    assert words in refused("bench", "sim", *arguments)
 
 
 def test_train(hotlap):

@@ -40,7 +40,7 @@ def simulated_kernel(function: Any, signature: Any) -> Any:
 
 def scenario() -> Scenario:
     tracks = [load_track(name) for name in ("track-01", "track-03")]
-    rules = golden_traces._rules()
+    rules = golden_traces.golden_rules()
     rules["max_ticks"] = 7  # every car ends an episode several times
     # Some of the cars have spun, some are slower than the least speed that pays, and all count as still.
     rules["spun_fraction"], rules["penalty_min_speed_mps"], rules["stillness_speed_mps"] = 0.5, 14.0, 100.0

@@ -21,7 +21,8 @@ from hotlap.tracks.golden_traces import physics_version
 from sim.cuda_simulator import drive, scenario
 from sim.worlds import World, nodes_of
 
-TESTS = Path(__file__).resolve().parent.parent
+# This source and these tests, whichever are installed.
+MODULES = os.pathsep.join(str(Path(path).resolve().parents[1]) for path in (hotlap.__file__, __file__))
 
 
 SIMULATOR_S = 300  # it compiles the step once more
@@ -31,7 +32,7 @@ SIMULATOR_S = 300  # it compiles the step once more
 def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator(tmp_path):
     # No optimisation, which compiles five times as fast; its code must not get into the user's cache.
     compiling = {"NUMBA_OPT": "0", "HOTLAP_CACHE": str(tmp_path)}
-    environ = {**os.environ, **compiling, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(TESTS)}
+    environ = {**os.environ, **compiling, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": MODULES}
     command = [sys.executable, "-m", "sim.cuda_simulator"]
     answer = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=SIMULATOR_S)
     assert answer.returncode == 0, answer.stderr

@@ -62,7 +62,7 @@ def test_golden_traces_in_webassembly_give_the_physics_version():
 def test_thousands_of_random_steps_equal_the_cpus(track_id):
     num_cars, num_steps = 8, 800
     rng = np.random.default_rng(7)
-    scenario = Scenario(load_track(track_id).ribbon, car_record(), golden_traces._rules())
+    scenario = Scenario(load_track(track_id).ribbon, car_record(), golden_traces.golden_rules())
     batches, engines = [], [CpuEngine(), WasmEngine()]
     for engine in engines:
         batch = engine.make_batch(num_cars)
@@ -82,7 +82,7 @@ def test_thousands_of_random_steps_equal_the_cpus(track_id):
 
 
 def test_a_bad_action_moves_no_car():
-    engine, scenario = WasmEngine(), Scenario(load_track("track-01").ribbon, car_record(), golden_traces._rules())
+    engine, scenario = WasmEngine(), Scenario(load_track("track-01").ribbon, car_record(), golden_traces.golden_rules())
     batch = engine.make_batch(2)
     engine.reset(np.ones(2, np.bool_), scenario, batch)
     before = raw(batch.states)
@@ -92,7 +92,7 @@ def test_a_bad_action_moves_no_car():
 
 
 def test_the_view_of_the_road_equals_the_cpus():
-    scenario = Scenario(load_track("track-02").ribbon, car_record(), golden_traces._rules())
+    scenario = Scenario(load_track("track-02").ribbon, car_record(), golden_traces.golden_rules())
     cpu, page, rng = CpuEngine(), WasmEngine(), np.random.default_rng(1)
     batches = [engine.make_batch(16, num_observations("road")) for engine in (cpu, page)]
     batches[0].states["seed"] = np.arange(16)

@@ -10,6 +10,7 @@ import wasmtime
 
 from hotlap.sim.engine import Scenario
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
+from hotlap.sim.race import Field
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch, make_batch
 from hotlap.sim.world import NUM_OBSERVATIONS
@@ -117,3 +118,32 @@ class WasmEngine:
             num_history=memory.history.shape[1], work=memory.work[0], num_work=memory.work.shape[1],
             actions=memory.actions,
         )  # fmt: skip
+
+
+class WasmRaceEngine:
+    """Resets, steps and observes races in WebAssembly; batch and field are copied there and back at each call."""
+
+    def __init__(self, memory_bytes: int = 32 << 20) -> None:
+        self._module = WasmEngine(memory_bytes)
+
+    def _call(self, name, scenario: Scenario, race, batch: Batch, field: Field, **values) -> int:
+        module = self._module
+        world, before = module._place(scenario), module._next
+        lent = {key: module.put(value) if isinstance(value, np.ndarray) else value for key, value in values.items()}
+        batch_there, field_there = Batch(*map(module.put, batch)), Field(*map(module.put, field))
+        columns = {"num_observations": batch.obs.shape[1], "race": module.put(race)}
+        answer = module.call(name, **module._values(world, batch_there), **field_there._asdict(), **columns, **lent)
+        for target, source in zip((*batch, *field), (*batch_there, *field_there), strict=True):
+            target[...] = source
+        module._next = before
+        return answer
+
+    def reset(self, mask, scenario: Scenario, race, batch: Batch, field: Field) -> None:
+        self._call("reset_races", scenario, race, batch, field, mask=mask)
+
+    def step(self, actions, scenario: Scenario, race, batch: Batch, field: Field, *, autoreset, repeat) -> int:
+        values = {"actions": actions, "autoreset": autoreset, "repeat": repeat}
+        return self._call("step_races", scenario, race, batch, field, **values)
+
+    def observe(self, scenario: Scenario, race, batch: Batch, field: Field) -> None:
+        self._call("observe_races", scenario, race, batch, field)

@@ -35,6 +35,23 @@ class SimSpeed:
     single_env_steps_per_sec: float | None  # these three are of the CPU
     step_usec: float | None
     reset_usec: float | None
+    cars_per_race: int | None = None  # None where no car has another on its road
+
+
+def check_setting(device: str, seconds: float) -> None:
+    """ConfigError for a device that is not known, or a measurement too short or too long."""
+    if device not in ("cpu", "cuda"):
+        raise ConfigError(f"device must be 'cpu' or 'cuda', got {device!r:.40}.")
+    if not 0.1 <= seconds <= 3600.0:
+        raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
+
+
+def choose_threads(threads: int | None) -> int:
+    """The number of threads, by default one per core; ConfigError where there are fewer."""
+    chosen = threads if threads is not None else min(default_threads(), MAX_THREADS)
+    if not 1 <= chosen <= MAX_THREADS:
+        raise ConfigError(f"threads must be from 1 to this machine's {MAX_THREADS}, got {chosen}.")
+    return chosen
 
 
 def measure_sim(
@@ -49,17 +66,12 @@ def measure_sim(
 
     On the CPU a single `RacerEnv` is measured too.
     """
-    if device not in ("cpu", "cuda"):
-        raise ConfigError(f"device must be 'cpu' or 'cuda', got {device!r:.40}.")
+    check_setting(device, seconds)
     num_observations(observation)  # an unknown one is an error
-    if not 0.1 <= seconds <= 3600.0:
-        raise ConfigError(f"seconds must be from 0.1 to 3600, got {seconds:g}.")
     if device == "cuda":
         rate = cuda_rate(num_envs, track_id, seconds, observation=observation)
         return SimSpeed(rate, num_envs, None, device, track_id, observation, seconds, None, None, None)
-    chosen = threads if threads is not None else min(default_threads(), MAX_THREADS)
-    if not 1 <= chosen <= MAX_THREADS:
-        raise ConfigError(f"threads must be from 1 to this machine's {MAX_THREADS}, got {chosen}.")
+    chosen = choose_threads(threads)
     env = RacerVectorEnv(num_envs, track_id, BATCH_CONFIG, num_threads=chosen, observation=observation)
     step_usec, reset_usec = _single_costs(track_id, observation, seconds / 4.0)
     return SimSpeed(

@@ -20,22 +20,39 @@ def bench_sim(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
-    observation: Annotated[Literal["rays", "road"], typer.Option(help="What a car sees.")] = "rays",
+    observation: Annotated[
+        Literal["rays", "road", "race"] | None,
+        typer.Option(help="What a car sees; default: rays, with --num-cars race."),
+    ] = None,
+    num_cars: Annotated[int | None, typer.Option(help="Cars in each race; default: every car is alone.")] = None,
     seconds: Annotated[float, typer.Option(help="How long to measure.")] = 3.0,
     as_json: Json = False,
 ) -> None:
     """Steps per second of the simulator, with observations, rewards, lap counting and autoreset.
 
     Example: hotlap bench sim --num-envs 1024 --threads 2 --json
-    """
-    from hotlap.bench.simulator import measure_sim
 
-    result = measure_sim(num_envs, threads, device, track, seconds, observation)
+    With --num-cars 8 the cars of the batch race in eights.
+    """
+    from hotlap.bench.races import measure_races
+    from hotlap.bench.simulator import measure_sim
+    from hotlap.errors import ConfigError
+
+    if num_cars is not None:
+        if observation not in (None, "race"):
+            raise ConfigError(f"--observation: cars of a race see 'race', got {observation!r}. Leave it out.")
+        result = measure_races(num_cars, num_envs, threads, device, track, seconds)
+    elif observation == "race":
+        raise ConfigError("--observation race: a car needs a race to see others. Give --num-cars, too.")
+    else:
+        result = measure_sim(num_envs, threads, device, track, seconds, observation or "rays")
     if as_json:
         print_json(asdict(result))
         return
     place = result.device if result.threads is None else f"{counted(result.threads, 'thread')}, {result.device}"
-    print(f"{counted(result.num_envs, 'car')}, {place}, {result.observation}: {result.steps_per_sec:,.0f} steps/s")
+    races = "" if result.cars_per_race is None else f" in races of {result.cars_per_race}"
+    cars = f"{counted(result.num_envs, 'car')}{races}"
+    print(f"{cars}, {place}, {result.observation}: {result.steps_per_sec:,.0f} steps/s")
     if result.step_usec is None:
         return
     print(

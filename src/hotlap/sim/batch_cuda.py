@@ -129,39 +129,50 @@ def batch_type() -> Any:
 
 class _Kernels(NamedTuple):
     drive: Any
+    reset: Any
+
+
+class _SharedKernels(NamedTuple):
     look: Any
     view: Any
-    reset: Any
     check: Any
 
 
 @lru_cache(maxsize=1)
 def _kernels() -> _Kernels:
-    """The kernels, compiled for the GPU in use."""
+    """The kernels that move cars, compiled for the GPU in use."""
     ribbons, batch, table, flags = ribbons_type(), batch_type(), array_type(np.float32, 2), array_type(np.bool_)
     cars, rules, bad_car = array_type(CAR_DTYPE), array_type(RULES_DTYPE), array_type(np.uint32)
     return _Kernels(
         exact_kernel(_drive, (table, ribbons, cars, rules, batch, bad_car, types.boolean, types.int64)),
-        exact_kernel(_look, (ribbons, batch)),
-        exact_kernel(_view, (ribbons, batch)),
         exact_kernel(_reset, (flags, ribbons, cars, rules, batch)),
-        exact_kernel(_check, (table, bad_car)),
     )
 
 
-class CudaCars:
-    """Cars in the memory of a GPU.
+@lru_cache(maxsize=1)
+def _shared_kernels() -> _SharedKernels:
+    """The kernels that cars alone and cars of a race share, compiled for the GPU in use."""
+    ribbons, batch = ribbons_type(), batch_type()
+    return _SharedKernels(
+        exact_kernel(_look, (ribbons, batch)),
+        exact_kernel(_view, (ribbons, batch)),
+        exact_kernel(_check, (array_type(np.float32, 2), array_type(np.uint32))),
+    )
+
+
+class CudaBatch:
+    """A batch in the memory of a GPU, and what does not depend on how its cars move.
 
     `batch` has the arrays of a `Batch`, and `actions` is (num_cars, 3). All have `__cuda_array_interface__`, so that
     torch uses them without a copy.
     """
 
-    def __init__(self, scenario: Scenario, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> None:
+    def __init__(self, scenario: Scenario, num_cars: int, num_observations: int) -> None:
         problem = find_problem()
         if problem:
             raise CudaError(f"--device cuda: {problem}")
         self.num_cars, self.num_observations = num_cars, num_observations
-        self._kernels = _kernels()
+        self._shared = _shared_kernels()
         self._ribbons = Ribbons(*(cuda.to_device(array) for array in scenario.ribbons))
         self._cars, self._rules = cuda.to_device(scenario.cars), cuda.to_device(scenario.rules)
         self.batch = Batch(*(cuda.to_device(array) for array in make_batch(num_cars, num_observations)))
@@ -187,6 +198,34 @@ class CudaCars:
         states: NDArray[np.void] = self.batch.states.copy_to_host()  # type: ignore[attr-defined]
         return states
 
+    def _check(self, stream: Any) -> None:
+        """Launch what looks for actions that are not finite; kernels that move cars then move none."""
+        self._bad_car.copy_to_device(self._no_bad_car, stream=stream)
+        self._shared.check[self._blocks(1), THREADS_PER_BLOCK, stream](self.actions, self._bad_car)
+
+    def _look(self, stream: Any) -> None:
+        """Launch what observes the road: its walls by rays, and its course where the observation has it."""
+        kernels = self._shared
+        kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+        if self.num_observations > NUM_OBSERVATIONS:
+            kernels.view[self._blocks(NUM_POINTS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+
+    def find_bad_car(self) -> int:
+        """The first car whose action was not finite in the last step, or ALL_FINE; waits for the GPU."""
+        bad_car = int(self._bad_car.copy_to_host()[0])
+        return ALL_FINE if bad_car == NO_BAD_CAR else bad_car
+
+    def _blocks(self, threads_per_car: int) -> int:
+        return max(1, -(-self.num_cars * threads_per_car // THREADS_PER_BLOCK))
+
+
+class CudaCars(CudaBatch):
+    """Cars in the memory of a GPU, each alone on its road."""
+
+    def __init__(self, scenario: Scenario, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> None:
+        super().__init__(scenario, num_cars, num_observations)
+        self._kernels = _kernels()
+
     def reset(self, mask: NDArray[np.bool_], stream: Any = 0) -> None:
         """Begin an episode for every car in `mask`; the others are observed as they are."""
         kernels = self._kernels
@@ -203,27 +242,11 @@ class CudaCars:
         """
         kernels, blocks = self._kernels, self._blocks(1)
         if check_actions:
-            self._bad_car.copy_to_device(self._no_bad_car, stream=stream)
-            kernels.check[blocks, THREADS_PER_BLOCK, stream](self.actions, self._bad_car)
+            self._check(stream)
         kernels.drive[blocks, THREADS_PER_BLOCK, stream](
             self.actions, self._ribbons, self._cars, self._rules, self.batch, self._bad_car, autoreset, repeat
         )
         self._look(stream)
-
-    def _look(self, stream: Any) -> None:
-        """Launch what observes the road: its walls by rays, and its course where the observation has it."""
-        kernels = self._kernels
-        kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
-        if self.num_observations > NUM_OBSERVATIONS:
-            kernels.view[self._blocks(NUM_POINTS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
-
-    def find_bad_car(self) -> int:
-        """The first car whose action was not finite in the last step, or ALL_FINE; waits for the GPU."""
-        bad_car = int(self._bad_car.copy_to_host()[0])
-        return ALL_FINE if bad_car == NO_BAD_CAR else bad_car
-
-    def _blocks(self, threads_per_car: int) -> int:
-        return max(1, -(-self.num_cars * threads_per_car // THREADS_PER_BLOCK))
 
 
 class _Bytes:

@@ -1,10 +1,11 @@
-"""The interface of an engine, which steps a batch of cars on one kind of device. All engines are bit-identical."""
+"""The interfaces of engines, which step cars or races on one kind of device. All engines are bit-identical."""
 
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.sim.race import Field
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch
 from hotlap.sim.world import NUM_OBSERVATIONS
@@ -40,3 +41,28 @@ class Engine(Protocol):
 
     def observe(self, scenario: Scenario, batch: Batch) -> None:
         """Fill the observations of every car from its state."""
+
+
+class RaceEngine(Protocol):
+    """Resets, steps and observes the cars of races; `race` is the one-element record of their rules."""
+
+    def reset(
+        self, mask: NDArray[np.bool_], scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field
+    ) -> None:
+        """Begin every race in `mask` (one flag a race)."""
+
+    def step(
+        self,
+        actions: NDArray[np.float32],
+        scenario: Scenario,
+        race: NDArray[np.void],
+        batch: Batch,
+        field: Field,
+        *,
+        autoreset: bool,
+        repeat: int,
+    ) -> int:
+        """Step every race by up to `repeat` ticks; returns what `Engine.step` does."""
+
+    def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
+        """Show every car to the others as its state is, and fill all observations."""

@@ -8,18 +8,22 @@ from numpy.typing import NDArray
 from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import entry_point, kernel
 from hotlap.sim.engine import ALL_FINE, Scenario
-from hotlap.sim.race import Field, show
+from hotlap.sim.race import START_GRID, Field, make_field, race_rules, show
 from hotlap.sim.race_step import (
     begin_step,
     drive_phase,
     end_step,
+    keep_end,
     rank_phase,
     restart,
     see,
     settle_phase,
     touch_phase,
 )
-from hotlap.sim.step import Batch
+from hotlap.sim.rewards import RULES_DTYPE
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
+from hotlap.sim.step import Batch, make_batch
+from hotlap.sim.vehicle import CAR_DTYPE
 
 
 @kernel
@@ -59,10 +63,7 @@ def step_and_see(number, actions, ribbons, cars, rules, race, batch, field, auto
     is_over = step_race(first, last, actions, ribbons, cars, rules, race, batch, field, repeat)
     if autoreset and is_over:
         for i in range(first, last):
-            batch.final_infos[i] = batch.infos[i]
-            field.final_entrants[i] = field.entrants[i]
-            see(i, first, last, ribbons, cars, batch, field, batch.final_obs[i])
-            batch.states[i].episode += 1
+            keep_end(i, first, last, ribbons, cars, batch, field)
         begin_race(first, last, ribbons, rules, race, batch, field)
     for i in range(first, last):
         see(i, first, last, ribbons, cars, batch, field, batch.obs[i])
@@ -150,3 +151,17 @@ class CpuRaceEngine:
     def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
         """Fill the observations of every car from its state."""
         see_races(scenario.ribbons, scenario.cars, race, batch, field)
+
+
+def warm_up(parallel: bool = True) -> None:
+    """Compile everything, or load it from the disk cache, before the first step."""
+    ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(8, NODE_DTYPE), np.zeros(8, PORTAL_DTYPE))
+    scenario = Scenario(ribbons, np.ones(1, CAR_DTYPE), np.ones(1, RULES_DTYPE))
+    batch, field, actions = make_batch(0), make_field(0), np.zeros((0, 3), np.float32)
+    race = race_rules(num_cars=1, laps=1, start=START_GRID, max_ticks=1)
+    reset_races(np.zeros(0, np.bool_), *scenario, race, batch, field)
+    see_races(*scenario[:2], race, batch, field)
+    step_serial(actions, *scenario, race, batch, field, False, 1)
+    if parallel and THREAD_POOL.is_usable:
+        with THREAD_POOL.lock:
+            step_parallel(actions, *scenario, race, batch, field, True, 1)

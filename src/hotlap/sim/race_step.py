@@ -6,7 +6,7 @@ loop, on a GPU with one thread a car and a barrier between them.
 
 import numpy as np
 
-from hotlap.sim.compilation import kernel
+from hotlap.sim.compilation import kernel, rare_kernel
 from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW, view_opponents
 from hotlap.sim.race import (
     NO_CARS,
@@ -83,13 +83,27 @@ def end_step(i, ribbons, race, batch, field):
 
 
 @kernel
-def see(i, first, last, ribbons, cars, batch, field, obs):
-    """Observe the road, and the other cars where `obs` has room for them."""
-    me = batch.states[i]
-    observe(me, ribbons, cars, obs)
+def see_opponents(i, first, last, ribbons, batch, field, obs):
+    """Observe the other cars, where `obs` has room for them."""
     if obs.shape[0] == NUM_RACE_OBSERVATIONS:
         columns = obs[NUM_OBSERVATIONS + NUM_ROAD_VIEW :]
-        view_opponents(i, first, last, field.poses, ribbons[0][me.track].length_m, columns)
+        view_opponents(i, first, last, field.poses, ribbons[0][batch.states[i].track].length_m, columns)
+
+
+@kernel
+def see(i, first, last, ribbons, cars, batch, field, obs):
+    """Observe the road, and the other cars where `obs` has room for them."""
+    observe(batch.states[i], ribbons, cars, obs)
+    see_opponents(i, first, last, ribbons, batch, field, obs)
+
+
+@rare_kernel
+def keep_end(i, first, last, ribbons, cars, batch, field):
+    """Keep the last info, entrant and observation of car i's race; its state now counts the next episode."""
+    batch.final_infos[i] = batch.infos[i]
+    field.final_entrants[i] = field.entrants[i]
+    see(i, first, last, ribbons, cars, batch, field, batch.final_obs[i])
+    batch.states[i].episode += 1
 
 
 @kernel

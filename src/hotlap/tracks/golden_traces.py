@@ -53,20 +53,21 @@ def golden_digest(engine: Engine) -> str:
     batch = engine.make_batch(num_cars)
     batch.states["track"] = np.arange(num_cars) % len(tracks)
     batch.states["seed"] = np.arange(num_cars)
-    scenario = Scenario(ribbons, car_record(), _rules())
+    scenario = Scenario(ribbons, car_record(), golden_rules())
     digest = hashlib.sha256()
     for constant in (*ribbons, scenario.cars, scenario.rules[list(RULES)]):
-        _update(digest, constant)
+        update_digest(digest, constant)
     engine.reset(np.ones(num_cars, np.bool_), scenario, batch)
     for tick in range(TICKS):
         engine.step(scripted_actions(batch.obs, tick), scenario, batch, autoreset=True, repeat=1)
         if tick % DIGEST_EVERY == 0:
             for array in batch:
-                _update(digest, array)
+                update_digest(digest, array)
     return digest.hexdigest()
 
 
-def _rules() -> NDArray[np.void]:
+def golden_rules() -> NDArray[np.void]:
+    """RULES as the record that kernels take."""
     rules = np.zeros(1, RULES_DTYPE)
     for name, value in RULES.items():
         rules[name] = value
@@ -90,7 +91,7 @@ def scripted_actions(obs: NDArray[np.float32], tick: int) -> NDArray[np.float32]
     return actions
 
 
-def _update(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
+def update_digest(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
     """Digest an array column by column (records have padding), little-endian, with one bit pattern for NaN."""
     columns = [array[name] for name in array.dtype.names] if array.dtype.names else [array]
     for column in columns:
