@@ -41,10 +41,10 @@ STEPPING_FOLDERS = {
 }  # fmt: skip
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
-    "from hotlap.sim import batch_cpu, race_cpu; batch_cpu.warm_up(); race_cpu.warm_up()",
+    "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
     "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
-    "from hotlap.sim import policy_drive;"
-    "packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up()",
+    "from hotlap.sim import policy_drive, race_cpu;"
+    "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up()",
 )
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
@@ -182,7 +182,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # No threads may exist when processes are forked.
         may_start_threads = not session.config.pluginmanager.has_plugin("workers")
         batch_cpu.warm_up(may_start_threads)
-        race_cpu.warm_up(may_start_threads)
+        race_cpu.warm_up()
         policy_drive.warm_up()
     except Exception as error:  # reported by the tests that need the simulator; others can still run
         session.config.stash[COMPILE_ERROR] = error

@@ -83,7 +83,7 @@ def import_everything() -> None:
     from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
     import_modules()
-    batch_cpu.warm_up(parallel=False), race_cpu.warm_up(parallel=False)
+    batch_cpu.warm_up(parallel=False), race_cpu.warm_up()
     for module in (policy_drive, packed, casual, tick_kernels):
         module.warm_up()
 

@@ -153,7 +153,7 @@ class CpuRaceEngine:
         see_races(scenario.ribbons, scenario.cars, race, batch, field)
 
 
-def warm_up(parallel: bool = True) -> None:
+def warm_up() -> None:
     """Compile everything, or load it from the disk cache, before the first step."""
     ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(8, NODE_DTYPE), np.zeros(8, PORTAL_DTYPE))
     scenario = Scenario(ribbons, np.ones(1, CAR_DTYPE), np.ones(1, RULES_DTYPE))
@@ -161,7 +161,5 @@ def warm_up(parallel: bool = True) -> None:
     race = race_rules(num_cars=1, laps=1, start=START_GRID, max_ticks=1)
     reset_races(np.zeros(0, np.bool_), *scenario, race, batch, field)
     see_races(*scenario[:2], race, batch, field)
-    step_serial(actions, *scenario, race, batch, field, False, 1)
-    if parallel and THREAD_POOL.is_usable:
-        with THREAD_POOL.lock:
-            step_parallel(actions, *scenario, race, batch, field, True, 1)
+    first_bad_car(actions)
+    step_races(0, 0, actions, *scenario, race, batch, field, False, 1)
