@@ -24,9 +24,8 @@ MAX_KEPT_CACHES = 4
 # either, so numba's reference counting is switched off: its atomic operations took a quarter of a step. Inlining
 # everything saves another tenth.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": True}
-# Only compiled code calls kernels, so they need no wrapper that Python or C could call; numba's CUDA simulator, which
-# calls them from Python, does. Without, a sixth less is compiled.
-_INNER: dict[str, Any] = {} if numba_config.ENABLE_CUDASIM else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# No kernel is called from C, so numba need not compile a wrapper for that.
+_INNER: dict[str, Any] = {"no_cfunc_wrapper": True}
 kernel = njit(**OPTIONS, **_INNER)
 # For code that most steps skip: inlined, it made a step 2 % slower even when skipped.
 rare_kernel = njit(**(OPTIONS | {"forceinline": False}), **_INNER)
