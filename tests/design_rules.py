@@ -50,7 +50,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "numba": ("sim",),
     "llvmlite": ("sim",),
     "gymnasium": FROM_ENVS_UP,
-    "torch": ("models", "learning", "training", "sweeps", "bench/training.py"),
+    "torch": ("envs/tensor_racer.py", "models", "learning", "training", "sweeps", "bench/training.py"),
     "stable_baselines3": ("models", "training/sb3", "training/callbacks", "bench/training.py"),
     "ray": ("sweeps",),
     "optuna": ("sweeps",),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hotlap.envs.race_vector import RaceVectorEnv
     from hotlap.envs.racer import RacerEnv
     from hotlap.envs.racer_vector import RacerVectorEnv
+    from hotlap.envs.tensor_racer import TensorRacer
     from hotlap.sim.version import PHYSICS_VERSION, RACE_VERSION
 
 __all__ = [
@@ -32,12 +33,14 @@ __all__ = [
     "RacerVectorEnv",
     "RemoteRacerEnv",
     "RemoteRacerVectorEnv",
+    "TensorRacer",
     "__version__",
     "parallel_env",
 ]
 
 _LAZY = {
     "RaceVectorEnv": "hotlap.envs.race_vector",
+    "TensorRacer": "hotlap.envs.tensor_racer",
     "parallel_env": "hotlap.envs.race_parallel",
     "RacerEnv": "hotlap.envs.racer",
     "RacerVectorEnv": "hotlap.envs.racer_vector",

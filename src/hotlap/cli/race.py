@@ -15,9 +15,12 @@ from hotlap.errors import ConfigError
 from hotlap.reports.formatting import MISSING, signed
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hotlap.envs.race_fleet import RaceFleet
     from hotlap.evaluation.race_results import RaceResults
-    from hotlap.evaluation.races import RaceCounts
+    from hotlap.evaluation.races import Entry, RaceCounts
 
 MAX_RACES = 10_000
 _REFRESH_S = 0.1  # of the live table
@@ -38,6 +41,10 @@ def race(
     start: Annotated[str, typer.Option(help="grid: standing; rolling: anywhere on the track, at speed.")] = "grid",
     seed: Annotated[int, typer.Option(help="Seed of the grids and of the drivers.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Draw the gaps of all cars to the winner along the race.")] = None,
+    replay: Annotated[
+        Path | None, typer.Option(help="Write the race's inputs, from which it is driven again to the bit.")
+    ] = None,
+    video: Annotated[Path | None, typer.Option(help="Write a film of the race, .mp4 or .gif.")] = None,
     as_json: Json = False,
 ) -> None:
     """Race drivers against each other: one race prints its classification, several a table.
@@ -48,40 +55,66 @@ def race(
     """
     from hotlap.evaluation.race_results import summarise_races
     from hotlap.evaluation.races import race as drive_races
-    from hotlap.reports.plots.race_chart import RaceHistory, draw_race_chart
     from hotlap.runs.race_entries import find_entries
 
     if not 1 <= races <= MAX_RACES:
         raise ConfigError(f"--races must be from 1 to {MAX_RACES}, got {races}.")
-    if png is not None and races > 1:
-        raise ConfigError("--png: it shows one race. Leave out --races.")
-    place = writable(png) if png else None
+    files = {"png": png, "replay": replay, "video": video}
+    for name, path in files.items():
+        if path is not None and races > 1:
+            raise ConfigError(f"--{name}: it shows one race. Leave out --races.")
+    places = {name: writable(path) for name, path in files.items() if path is not None}
     entries = find_entries(drivers, track)
-    names = [entry.label for entry in entries for _ in range(entry.num_cars)]
-    history = RaceHistory()
-    task: dict[str, Any] = {"laps": laps, "num_races": races, "start": start, "seed": seed}
+    task: dict[str, Any] = {"laps": laps, "start": start, "seed": seed}
     if races == 1:
-        with _live_table(names) as show:
-
-            def watch(fleet: "RaceFleet") -> None:
-                history.add(fleet)
-                show(fleet)
-
-            counts = drive_races(entries, track, **task, on_step=watch)
+        names = [entry.label for entry in entries for _ in range(entry.num_cars)]
+        counts = _drive_one(entries, names, track, task, places)
     else:
         with progress_bar(f"{counted(races, 'race')} on {track}") as progress:
-            counts = drive_races(entries, track, **task, progress=progress)
+            counts = drive_races(entries, track, **task, num_races=races, progress=progress)
     results = summarise_races(track, laps, entries, counts)
-    if place:
-        place.write_bytes(draw_race_chart(history, names, counts.positions[0], f"{track}, {counted(laps, 'lap')}"))
     if as_json:
-        print_json({**results.as_dict(), "png": str(place) if place else None} if place else results.as_dict())
-    elif races == 1:
+        print_json(results.as_dict() | {name: str(path) for name, path in places.items()})
+        return
+    if races == 1:
         _print_classification(names, counts, track, laps)
     else:
         _print_table(results)
-    if place and not as_json:
-        print(f"picture: {place}")
+    for name, path in places.items():
+        print(f"{'picture' if name == 'png' else name}: {path}")
+
+
+def _drive_one(
+    entries: "list[Entry]", names: list[str], track: str, task: dict[str, Any], places: dict[str, Path]
+) -> "RaceCounts":
+    """Drive one race with a live table, and write the files that were asked for."""
+    from hotlap.envs.race_video import RaceVideo
+    from hotlap.evaluation.race_replay import RaceRecorder, write_replay
+    from hotlap.evaluation.races import race as drive_races
+    from hotlap.reports.plots.race_chart import RaceHistory, draw_race_chart
+
+    history, recorder = RaceHistory(), RaceRecorder()
+    video = RaceVideo(places["video"]) if "video" in places else None
+    last: list[RaceFleet] = []
+    with _live_table(names) as show:
+
+        def watch(fleet: "RaceFleet", actions: "NDArray[np.float32] | None") -> None:
+            history.add(fleet)
+            recorder.add(actions)
+            if video:
+                video.add(fleet)
+            show(fleet)
+            last[:] = [fleet]
+
+        counts = drive_races(entries, track, **task, on_step=watch)
+    if video:
+        video.close()
+    if "png" in places:
+        title = f"{track}, {counted(task['laps'], 'lap')}"
+        places["png"].write_bytes(draw_race_chart(history, names, counts.positions[0], title))
+    if "replay" in places:
+        write_replay(places["replay"], recorder.finish(last[0], names, counts.slots[0], counts.repeat, task["seed"]))
+    return counts
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.tracks.registry import Track
 
 OnProgress = Callable[[float], None]
-OnStep = Callable[["RaceFleet"], None]
+OnStep = Callable[[RaceFleet, "NDArray[np.float32] | None"], None]  # the actions of the step; None at the start
 
 # Two cars that keep touching are one contact until they were apart for this long.
 CONTACT_PAUSE_S = 0.5
@@ -56,6 +56,7 @@ class RaceCounts:
     clean_overtakes: NDArray[np.int64]
     best_laps_s: NDArray[np.float64]  # the best clean lap; infinity without one
     slots: NDArray[np.int64]  # where the cars started
+    repeat: int  # ticks of a step
 
 
 class DrivenCars:
@@ -126,7 +127,7 @@ class RaceCounter:
         if self._last_pass[race, car, other] != _NEVER:
             self.clean_overtakes[race, car] += 1
 
-    def finish(self, slots: NDArray[np.int64]) -> RaceCounts:
+    def finish(self, slots: NDArray[np.int64], repeat: int = 1) -> RaceCounts:
         """The counts of races that are over."""
         entrants = self._fleet.entrants.reshape(self._shape)
         clean = self.clean_overtakes + (self._last_pass != _NEVER).sum(axis=2)
@@ -142,6 +143,7 @@ class RaceCounter:
             clean_overtakes=clean,
             best_laps_s=self.best_laps_s,
             slots=slots,
+            repeat=repeat,
         )
 
     def _progress_m(self) -> NDArray[np.float64]:
@@ -219,7 +221,7 @@ def race(
 ) -> RaceCounts:
     """Drive `num_races` races at once until each is over. The results do not depend on the number of threads.
 
-    `on_step` is called with the fleet at the start and after each step.
+    `on_step` is called with the fleet and the actions of the step, at the start and after each step.
     """
     num_cars, threads = check_entries(entries), num_threads or default_threads()
     fleet = RaceFleet([track], RacerSettings(), num_races, num_cars, laps, start, num_threads)
@@ -236,7 +238,7 @@ def race(
         np.zeros((fleet.num_cars, 3), np.float32),
     )
     if on_step:
-        on_step(fleet)
+        on_step(fleet, None)
     tick = 0
     with ThreadPoolExecutor(threads) as pool:
         while not fleet.entrants["is_over"].all():
@@ -247,10 +249,10 @@ def race(
             tick += repeat
             counter.add_step(repeat)
             if on_step:
-                on_step(fleet)
+                on_step(fleet, actions)
             if progress and tick % TICKS_PER_SECOND == 0:
                 progress(_fraction_done(fleet))
-    return counter.finish(slots)
+    return counter.finish(slots, repeat)
 
 
 def _fraction_done(fleet: RaceFleet) -> float:
