@@ -195,6 +195,7 @@ def test_a_misbehaving_client_slows_others_by_at_most_a_fifth(bridge_server, mis
     with JsonClient(bridge_server.url) as good:
         good(type="reset")
         for _ in range(10):
+            wait_until_idle(bridge_server)  # both are measured after a pause, from which cores wake slowly
             alone_s += call_times_s(lambda: good(type="step", action=FULL_THROTTLE), 200)
             bad = [JsonClient(bridge_server.url) for _ in range(10)]
             for client in bad:
