@@ -125,3 +125,10 @@ def test_the_python_example_does_not_import_hotlap_and_the_javascript_example_ne
     imported = re.findall(r"^import .* from '(.*)';", JAVASCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
     assert imported
     assert all(name.startswith("node:") for name in imported)
+
+
+def test_the_learner_in_one_file_learns_and_says_how_well():
+    answer = run([sys.executable, str(EXAMPLES / "python" / "tensor_ppo.py"), "--minutes", "0.02"])
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert re.search(r"^\d+ of 100 random starts drove a lap, \d+ of them cleanly$", answer.stdout, re.MULTILINE)
+    assert len((EXAMPLES / "python" / "tensor_ppo.py").read_text(encoding="utf-8").splitlines()) <= 250
