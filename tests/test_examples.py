@@ -132,3 +132,11 @@ def test_the_learner_in_one_file_learns_and_says_how_well():
     assert (answer.returncode, answer.stderr) == (0, "")
     assert re.search(r"^\d+ of 100 random starts drove a lap, \d+ of them cleanly$", answer.stdout, re.MULTILINE)
     assert len((EXAMPLES / "python" / "tensor_ppo.py").read_text(encoding="utf-8").splitlines()) <= 250
+
+
+def test_plain_stable_baselines3_learns_in_races():
+    script = str(EXAMPLES / "python" / "race_sb3.py")
+    command = [sys.executable, script, "--steps", "2048", "--races", "4", "--cars", "4"]
+    answer = run(command)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert re.fullmatch(r"2,048 steps; in five seconds a car drives -?\d+ m", answer.stdout.strip())
