@@ -44,3 +44,11 @@ def test_an_mp4_has_twenty_frames_a_second(tmp_path):
 def test_another_ending_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"must end in \.mp4 or \.gif"):
         RaceVideo(tmp_path / "race.avi")
+
+
+@pytest.mark.parametrize("name", ["race.mp4", "race.gif"])
+def test_an_interrupted_film_leaves_the_old_one_and_no_draft(tmp_path, name):
+    (tmp_path / name).write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), RaceVideo(tmp_path / name):
+        raise KeyboardInterrupt
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"old")]

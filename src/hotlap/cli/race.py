@@ -3,13 +3,13 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotlap.atomic_files import writable
+from hotlap.atomic_files import writable, write_atomically
 from hotlap.cli.output import Json, counted, percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
 from hotlap.reports.formatting import MISSING, signed
@@ -94,9 +94,9 @@ def _drive_one(
     from hotlap.reports.plots.race_chart import RaceHistory, draw_race_chart
 
     history, recorder = RaceHistory(), RaceRecorder()
-    video = RaceVideo(places["video"]) if "video" in places else None
+    filming = RaceVideo(places["video"]) if "video" in places else nullcontext()
     last: list[RaceFleet] = []
-    with _live_table(names) as show:
+    with filming as video, _live_table(names) as show:
 
         def watch(fleet: "RaceFleet", actions: "NDArray[np.float32] | None") -> None:
             history.add(fleet)
@@ -107,11 +107,9 @@ def _drive_one(
             last[:] = [fleet]
 
         counts = drive_races(entries, track, **task, on_step=watch)
-    if video:
-        video.close()
     if "png" in places:
         title = f"{track}, {counted(task['laps'], 'lap')}"
-        places["png"].write_bytes(draw_race_chart(history, names, counts.positions[0], title))
+        write_atomically(places["png"], draw_race_chart(history, names, counts.positions[0], title))
     if "replay" in places:
         write_replay(places["replay"], recorder.finish(last[0], names, counts.slots[0], counts.repeat, task["seed"]))
     return counts

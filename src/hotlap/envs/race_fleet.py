@@ -10,6 +10,7 @@ from hotlap.config import Range, check_count, convert
 from hotlap.envs.fleet import (
     MAX_CARS,
     MAX_MAGNITUDES,
+    MIN_CARS_PER_THREAD,
     FleetState,
     check_indices,
     check_repeat,
@@ -45,8 +46,6 @@ CARS_PER_RACE, LAPS = Range(1, MAX_CARS_PER_RACE), Range(1, 1000)
 _START_CODES: dict[RaceStart, int] = {"grid": START_GRID, "rolling": START_ROLLING}
 # A car alone starts as it does without a race.
 _CAR_STARTS: dict[RaceStart, int] = {"grid": START_ON_LINE, "rolling": START_RANDOM}
-
-MIN_CARS_PER_THREAD = 64
 
 # The time limit of a race: that of cars which drive at this speed, and a minute.
 SLOWEST_MPS = 8.0

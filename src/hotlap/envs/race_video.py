@@ -33,7 +33,19 @@ class RaceVideo:
         self._fps = GIF_FPS if self._is_gif else MP4_FPS
         self._next_tick = 0
         self._frames: list[Any] = []
-        self._writer = None if self._is_gif else _open_mp4(path)
+        self._draft = path.with_name(f".{path.stem}.draft{path.suffix}")  # OpenCV knows the format by the ending
+        self._writer = None if self._is_gif else _open_mp4(self._draft)
+
+    def __enter__(self) -> "RaceVideo":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the film; if the race was interrupted, leave what was there before."""
+        if kind is None:
+            self.close()
+        elif self._writer is not None:
+            self._writer.release()
+            self._draft.unlink(missing_ok=True)
 
     def add(self, fleet: RaceFleet) -> None:
         """Draw a frame if it is time for one."""
@@ -49,9 +61,10 @@ class RaceVideo:
             self._frames.append(small.convert("P", palette=Image.Palette.ADAPTIVE, colors=64))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Put the film into its place."""
         if self._writer is not None:
             self._writer.release()
+            self._draft.replace(self._path)
         elif self._frames:
             first, *others = self._frames
             with atomic_write(self._path) as file:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.atomic_files import write_atomically
+from hotlap.envs.fleet import REPEATS
 from hotlap.envs.race_fleet import CARS_PER_RACE, LAPS, RaceFleet, RaceStart
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import InputFileError, ReplayError
@@ -22,7 +23,6 @@ from hotlap.tracks.digest import track_digest
 FORMAT = "hotlap-race-replay-1"
 MAX_STEPS = 1 << 20
 MAX_FILE_BYTES = 256 << 20
-MAX_REPEAT = 60
 _FIELDS = {"format", "race_version", "track", "track_digest", "laps", "start", "seed", "drivers", "slots"}
 _FIELDS |= {"repeat", "steps", "actions", "race_times_s"}
 
@@ -111,7 +111,7 @@ def _checked(path: Path, data: dict[str, Any]) -> RaceReplay:
         and all(time_s is None or isinstance(time_s, float) for time_s in times_s)
         and all(type(data[name]) is int for name in ("laps", "seed", "repeat", "steps"))
         and data["laps"] in LAPS
-        and 1 <= data["repeat"] <= MAX_REPEAT
+        and data["repeat"] in REPEATS
         and 0 < data["steps"] <= MAX_STEPS
         and data["start"] in ("grid", "rolling")
         and all(isinstance(data[name], str) for name in ("track", "track_digest", "actions"))
