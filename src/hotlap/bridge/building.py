@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from hotlap.bridge.simulation import Simulation, SimulationPlan
+from hotlap.bridge.simulation import Simulation
+from hotlap.bridge.simulation_plan import SimulationPlan
 from hotlap.tracks.registry import Track, load_track
 
 
