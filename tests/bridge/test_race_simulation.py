@@ -15,8 +15,8 @@ RACE_KEYS = {"position", "raceProgress", "contact", "atFault", "overtakes", "sli
 
 
 def begin(ask: JsonSession, num_cars: int = 3, **race) -> dict:
-    """A race over the bridge, seeded 7."""
-    reply = ask(type="reset", numEnvs=num_cars, race=race, seed=7)
+    """A race over the bridge, seeded 8."""
+    reply = ask(type="reset", numEnvs=num_cars, race=race, seed=8)
     assert reply["type"] == "reset_result", reply
     return reply
 
@@ -48,7 +48,7 @@ def test_both_formats_have_the_bits_of_the_local_race(ask, start):
     other, env = JsonSession(), hotlap.RaceVectorEnv(num_races=1, num_cars=6, laps=2, start=start)
     other(type="hello", binary=True)
     first, again = (begin(one, 6, laps=2, start=start) for one in (ask, other))
-    obs, info = env.reset(seed=7)
+    obs, info = env.reset(seed=8)
     assert first == again
     assert first["observation"] == obs.tolist()
     assert {name: first["info"][name] for name in RACE_KEYS} == {name: info[name].tolist() for name in RACE_KEYS}
@@ -72,7 +72,7 @@ def test_the_end_of_a_race_is_in_the_finals_and_the_next_one_has_begun(ask):
     """The state of a race whose first car is home and whose second is one tick from the line."""
     other, env = JsonSession(), hotlap.RaceVectorEnv(num_races=1, num_cars=2, laps=1)
     other(type="hello", binary=True)
-    env.reset(seed=7)
+    env.reset(seed=8)
     for one in (ask, other):
         begin(one, 2, laps=1)
     state, nodes = env.get_state(), env.fleet.tracks[0].nodes
@@ -137,7 +137,7 @@ def test_a_grid_is_of_one_race_and_reuses_the_simulation(ask):
     env = hotlap.RaceVectorEnv(num_cars=3, laps=1)
     begin(ask, laps=1)
     drawn, fleet = ask(type="get_state")["state"]["x_m"], ask.session._simulation.fleet
-    expected, _ = env.reset(seed=7, options={"grid": [2, 0, 1]})
+    expected, _ = env.reset(seed=8, options={"grid": [2, 0, 1]})
     reply = begin(ask, laps=1, grid=[2, 0, 1])
     assert reply["observation"] == expected.tolist()
     assert reply["info"]["position"][1] == 3
@@ -220,7 +220,7 @@ def test_a_bad_action_names_its_car_and_no_car_moves(ask, text):
         refused = strict_json(ask.session.answer(write_actions(actions), is_binary=True).data)["message"]
         assert refused.startswith("action of car_2 must be finite")
     assert ask(type="get_state") == state
-    assert ask(type="reset", numEnvs=3, race={}, seed=7) == before
+    assert ask(type="reset", numEnvs=3, race={}, seed=8) == before
 
 
 def test_a_batch_of_cars_alone_names_the_car_too(ask):
@@ -234,7 +234,7 @@ def test_a_batch_of_cars_alone_names_the_car_too(ask):
 
 def test_one_car_alone_in_its_race_drives_as_without_one(ask):
     env = hotlap.RacerEnv()
-    obs, _ = env.reset(seed=7)
+    obs, _ = env.reset(seed=8)
     assert begin(ask, 1)["observation"][0][:14] == obs.tolist()
     for actions in jostle(60, 1):
         obs, reward, *_ = env.step(actions[0])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from hotlap.bridge.binary import Columns, RaceColumns, write_step
 from hotlap.bridge.protocol import Reset
-from hotlap.bridge.simulation import Simulation
+from hotlap.bridge.simulation import Simulation, SimulationPlan
 from hotlap.config import camel_case, convert, setting
 from hotlap.envs.infos import Info
 from hotlap.envs.race_fleet import DEFAULT_LAPS, LAPS, RaceFleet, RaceStart
 from hotlap.envs.race_infos import RACE_TIME, race_columns
-
-if TYPE_CHECKING:
-    from hotlap.bridge.simulation_plan import SimulationPlan
 
 _decode_any = msgspec.json.Decoder(Any).decode
 
@@ -41,7 +38,7 @@ def race_from(data: bytes) -> RaceRequest:
 class RaceSimulation(Simulation):
     """One race, in the bits of `RaceVectorEnv` with one race; when it is over for all cars, the next one begins."""
 
-    def __init__(self, fleet: RaceFleet, plan: "SimulationPlan", rng: np.random.Generator) -> None:
+    def __init__(self, fleet: RaceFleet, plan: SimulationPlan, rng: np.random.Generator) -> None:
         super().__init__(fleet, plan, rng)
         self._races = fleet
         self._has_finished = np.zeros(fleet.num_cars, np.bool_)  # in the last step

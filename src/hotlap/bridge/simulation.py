@@ -1,7 +1,7 @@
 """The cars of one connection: one car or a batch, stepped by requests and described by replies."""
 
 import struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -23,13 +23,11 @@ from hotlap.bridge.protocol import (
 )
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, Info, reset_info, step_info
-from hotlap.envs.race_fleet import RaceFleet
-from hotlap.envs.spaces import as_actions
+from hotlap.envs.race_fleet import RaceFleet, RaceStart
+from hotlap.envs.settings import RacerSettings
+from hotlap.envs.spaces import ObservationName, as_actions
 from hotlap.sim.world import NUM_ACTIONS
-from hotlap.tracks.registry import load_tracks
-
-if TYPE_CHECKING:
-    from hotlap.bridge.simulation_plan import SimulationPlan
+from hotlap.tracks.registry import find_entries, load_tracks
 
 _LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
 # One car's info, encoded without building a dict; lap time and cleanness only on the step that ends a lap.
@@ -41,10 +39,34 @@ _StepInfo = msgspec.defstruct(
 _ACTION = struct.Struct(f"{NUM_ACTIONS}f")
 
 
+class SimulationPlan(NamedTuple):
+    """The simulation that a reset asks for; a tuple, since every reset makes and compares one."""
+
+    track_ids: list[str]  # as the client gave them
+    settings: RacerSettings
+    num_envs: int | None  # None: one car, not a batch
+    observation: ObservationName
+    race: tuple[int, RaceStart] | None = None  # laps and start, if the cars share one road
+
+    @property
+    def num_cars(self) -> int:
+        """The number of cars."""
+        return self.num_envs or 1
+
+    @property
+    def driven_ids(self) -> list[str]:
+        """Each track that a car drives on, once."""
+        return list(dict.fromkeys(self.track_ids[: self.num_cars]))
+
+    def refuse_unknown_tracks(self) -> None:
+        """Raise for a track that does not exist, before any is built; looks on the disk."""
+        find_entries(self.track_ids)
+
+
 class Simulation:
     """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
-    def __init__(self, fleet: Fleet | RaceFleet, plan: "SimulationPlan", rng: np.random.Generator) -> None:
+    def __init__(self, fleet: Fleet | RaceFleet, plan: SimulationPlan, rng: np.random.Generator) -> None:
         self.fleet = fleet
         self.is_batch = plan.num_envs is not None
         self._plan = plan
@@ -58,7 +80,7 @@ class Simulation:
         self._action_bytes = self._actions.data.cast("B")
         self._first_obs = self._batch.obs[0]
 
-    def fits(self, plan: "SimulationPlan") -> bool:
+    def fits(self, plan: SimulationPlan) -> bool:
         """Whether a reset with this plan can reuse this simulation, so that it costs no more than a step."""
         if self._plan != plan:
             return False

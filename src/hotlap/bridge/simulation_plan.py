@@ -1,22 +1,20 @@
 """What a reset asks for: checked, compared with the simulation that there is, and built."""
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from hotlap.bridge.protocol import MAX_ENVS, MAX_STEP_TICKS, RACE_OBSERVATION, Reset, decode_config
 from hotlap.bridge.race_simulation import RaceSimulation, race_from
-from hotlap.bridge.simulation import Simulation
+from hotlap.bridge.simulation import Simulation, SimulationPlan
 from hotlap.config import Range, check_number
 from hotlap.envs.fleet import REPEATS, Fleet
 from hotlap.envs.race_fleet import CARS_PER_RACE, RaceFleet, RaceStart, check_grid
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.tracks.registry import find_entries
 
 _ABSENT = (b"", b"null")
 _NUM_ENVS = Range(1, MAX_ENVS)
@@ -28,36 +26,13 @@ def settings_from(config: bytes) -> RacerSettings:
     return RacerSettings() if config in _ABSENT else RacerSettings.load(decode_config(config))
 
 
-class SimulationPlan(NamedTuple):
-    """The simulation that a reset asks for; a tuple, since every reset makes and compares one."""
-
-    track_ids: list[str]  # as the client gave them
-    settings: RacerSettings
-    num_envs: int | None  # None: one car, not a batch
-    observation: ObservationName
-    race: tuple[int, RaceStart] | None = None  # laps and start, if the cars share one road
-
-    @property
-    def num_cars(self) -> int:
-        """The number of cars."""
-        return self.num_envs or 1
-
-    @property
-    def driven_ids(self) -> list[str]:
-        """Each track that a car drives on, once."""
-        return list(dict.fromkeys(self.track_ids[: self.num_cars]))
-
-    def refuse_unknown_tracks(self) -> None:
-        """Raise for a track that does not exist, before any is built; looks on the disk."""
-        find_entries(self.track_ids)
-
-    def build(self, rng: np.random.Generator) -> Simulation:
-        """A new simulation; `rng` draws its seed if its first reset gives none."""
-        if self.race is not None:
-            races = RaceFleet(self.track_ids, self.settings, 1, self.num_cars, *self.race, num_threads=1)
-            return RaceSimulation(races, self, rng)
-        fleet = Fleet(self.track_ids, self.settings, self.num_cars, CpuEngine(), self.observation)
-        return Simulation(fleet, self, rng)
+def build_simulation(plan: SimulationPlan, rng: np.random.Generator) -> Simulation:
+    """A new simulation; `rng` draws its seed if its first reset gives none."""
+    if plan.race is not None:
+        races = RaceFleet(plan.track_ids, plan.settings, 1, plan.num_cars, *plan.race, num_threads=1)
+        return RaceSimulation(races, plan, rng)
+    fleet = Fleet(plan.track_ids, plan.settings, plan.num_cars, CpuEngine(), plan.observation)
+    return Simulation(fleet, plan, rng)
 
 
 def plan_simulation(request: Reset) -> SimulationPlan:

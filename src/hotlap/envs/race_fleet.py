@@ -27,6 +27,8 @@ from hotlap.sim.race import (
     ENTRANT_DTYPE,
     FINISHED,
     MAX_CARS_PER_RACE,
+    RACING,
+    RETIRED,
     START_GRID,
     START_ROLLING,
     make_field,
@@ -52,7 +54,14 @@ SLOWEST_MPS = 8.0
 EXTRA_S = 60.0
 
 _RACE_COLUMN = "race_"  # before the names of the entrants' columns in a saved state
-_MAX_RACE_MAGNITUDES = {"arc_m": 1e6, "from_arc_m": 1e6, "moved_m": 1e4, "laps_done": 1e6}
+MAX_RACE_MAGNITUDES = {
+    "arc_m": 1e6,
+    "from_arc_m": 1e6,
+    "moved_m": 1e4,
+    "laps_done": 1e6,
+    "contact_mps": 1e4,
+    "slipstream": 1.0,
+}
 
 
 class RaceFleet:
@@ -164,14 +173,23 @@ class RaceFleet:
         for name, column in state.items():
             parts[name.startswith(_RACE_COLUMN)][name.removeprefix(_RACE_COLUMN)] = column
         cars = read_columns(parts[False], STATE_DTYPE, self.num_cars, MAX_MAGNITUDES)
-        entrants = read_columns(parts[True], ENTRANT_DTYPE, self.num_cars, _MAX_RACE_MAGNITUDES)
+        entrants = read_columns(parts[True], ENTRANT_DTYPE, self.num_cars, MAX_RACE_MAGNITUDES)
         check_indices(cars, self.scenario)
-        if not np.isin(entrants["status"], (0, 1, 2)).all():
-            raise StateError("state: column 'race_status' must be 0, 1 or 2.")
-        if not ((entrants["slot"] >= DRAWN_SLOT) & (entrants["slot"] < self.cars_per_race)).all():
-            raise StateError(f"state: column 'race_slot' must be from {DRAWN_SLOT} to {self.cars_per_race - 1}.")
+        _check_entrants(entrants, self.cars_per_race)
         self.states[:], self.entrants[:] = cars, entrants
         self._engine.observe(self.scenario, self.race_rules, self.batch, self.field)
+
+
+def _check_entrants(entrants: NDArray[np.void], cars_per_race: int) -> None:
+    """Refuse what no car in a race can have."""
+    if not np.isin(entrants["status"], (RACING, FINISHED, RETIRED)).all():
+        raise StateError(f"state: column 'race_status' must be {RACING}, {FINISHED} or {RETIRED}.")
+    if not ((entrants["slot"] >= DRAWN_SLOT) & (entrants["slot"] < cars_per_race)).all():
+        raise StateError(f"state: column 'race_slot' must be from {DRAWN_SLOT} to {cars_per_race - 1}.")
+    if (entrants["tick"] < 0).any():
+        raise StateError("state: column 'race_tick' must not be negative.")
+    if not np.isfinite(entrants["race_time_s"][entrants["status"] == FINISHED]).all():
+        raise StateError("state: column 'race_race_time_s' must be finite for every car that has finished.")
 
 
 def check_grid(grid: object, num_cars: int) -> NDArray[np.integer[Any]]:
