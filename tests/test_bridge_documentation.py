@@ -19,7 +19,8 @@ from hotlap.bridge.protocol import MAX_ENVS, MAX_STEP_TICKS
 from hotlap.bridge.remote_fleet import MAX_REMOTE_CARS
 from hotlap.bridge.server import BridgeSettings
 from hotlap.envs.fleet import MAX_REPEAT
-from hotlap.envs.race_fleet import DEFAULT_LAPS, LAPS
+from hotlap.envs.race_defaults import DEFAULT_LAPS
+from hotlap.envs.race_fleet import LAPS
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "bridge.md").read_text(encoding="utf-8")

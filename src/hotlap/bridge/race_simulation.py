@@ -13,7 +13,8 @@ from hotlap.bridge.protocol import Reset
 from hotlap.bridge.simulation import Simulation, SimulationPlan
 from hotlap.config import camel_case, convert, setting
 from hotlap.envs.infos import Info
-from hotlap.envs.race_fleet import DEFAULT_LAPS, LAPS, RaceFleet, RaceStart
+from hotlap.envs.race_defaults import DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_fleet import LAPS, RaceFleet
 from hotlap.envs.race_infos import RACE_TIME, race_columns
 
 _decode_any = msgspec.json.Decoder(Any).decode
@@ -24,7 +25,7 @@ class RaceRequest:
     """The object `race` of a reset."""
 
     laps: int = setting(DEFAULT_LAPS, "Laps of a race.", LAPS)
-    start: RaceStart = setting("grid", "Standing, or anywhere on the road at speed.")
+    start: RaceStart = setting(DEFAULT_START, "Standing, or anywhere on the road at speed.")
     grid: tuple[int, ...] | None = setting(None, "The cars from the first slot to the last, in this one race.")
 
 

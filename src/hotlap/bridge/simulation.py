@@ -23,7 +23,8 @@ from hotlap.bridge.protocol import (
 )
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, Info, reset_info, step_info
-from hotlap.envs.race_fleet import RaceFleet, RaceStart
+from hotlap.envs.race_defaults import RaceStart
+from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import ObservationName, as_actions
 from hotlap.sim.world import NUM_ACTIONS

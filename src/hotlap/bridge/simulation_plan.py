@@ -9,7 +9,8 @@ from hotlap.bridge.race_simulation import RaceSimulation, race_from
 from hotlap.bridge.simulation import Simulation, SimulationPlan
 from hotlap.config import Range, check_number
 from hotlap.envs.fleet import REPEATS, Fleet
-from hotlap.envs.race_fleet import CARS_PER_RACE, RaceFleet, RaceStart, check_grid
+from hotlap.envs.race_defaults import RaceStart
+from hotlap.envs.race_fleet import CARS_PER_RACE, RaceFleet, check_grid
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import DEFAULT_OBSERVATION

@@ -1,7 +1,7 @@
 """`RaceFleet`: N races of C cars in the compiled simulator, on which the environments of races are built."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from hotlap.envs.fleet import (
     read_columns,
     ribbons_of,
 )
+from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_infos import race_progress_m
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import default_threads
@@ -42,8 +44,6 @@ from hotlap.sim.vehicle import TICKS_PER_SECOND, car_record
 from hotlap.sim.world import STATE_DTYPE
 from hotlap.tracks.registry import Track
 
-RaceStart = Literal["grid", "rolling"]
-DEFAULT_CARS, DEFAULT_LAPS = 8, 3
 CARS_PER_RACE, LAPS = Range(1, MAX_CARS_PER_RACE), Range(1, 1000)
 _START_CODES: dict[RaceStart, int] = {"grid": START_GRID, "rolling": START_ROLLING}
 # A car alone starts as it does without a race.
@@ -77,7 +77,7 @@ class RaceFleet:
         num_races: int = 1,
         cars_per_race: int = DEFAULT_CARS,
         laps: int = DEFAULT_LAPS,
-        start: RaceStart = "grid",
+        start: RaceStart = DEFAULT_START,
         num_threads: int | None = None,
     ) -> None:
         check_count("num_cars", cars_per_race, CARS_PER_RACE)
@@ -119,6 +119,11 @@ class RaceFleet:
         """The length of each car's lap."""
         lengths_m: NDArray[np.float32] = self.scenario.ribbons.tracks["length_m"][self.states["track"]]
         return lengths_m
+
+    @property
+    def progress_m(self) -> NDArray[np.float64]:
+        """How far each car is from the line, laps included; negative behind it on the grid."""
+        return race_progress_m(self.entrants, self.lap_lengths_m)
 
     def seed(self, seeds: NDArray[np.uint64]) -> None:
         """Give every race its seed, one each, and restart its count of episodes at zero."""
