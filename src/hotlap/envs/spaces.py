@@ -15,20 +15,23 @@ from hotlap.sim.opponent_view import (
     OPPONENT_PRESENCE,
 )
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
-from hotlap.sim.road_view import NUM_ROAD_VIEW, VIEW_BRAKE, VIEW_THROTTLE
+from hotlap.sim.road_view import FIRST_OUTLOOK, NUM_ROAD_VIEW, NUM_ROAD_VIEW_2, VIEW_BRAKE, VIEW_THROTTLE
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
-ObservationName = Literal["rays", "road", "race"]
+# `road` is the first version of that layout, which the shipped champions see, and `road-2` the second.
+ObservationName = Literal["rays", "road", "road-2", "race"]
 DEFAULT_OBSERVATION: ObservationName = "rays"
 # Identify the meaning and order of the observations: a model trained on any other layout is refused.
 OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
     "rays": "rays9-speed-yaw-steer-progress-offset",
     "road": "rays9-speed-yaw-steer-progress-offset+road12-1",
+    "road-2": "rays9-speed-yaw-steer-progress-offset+road24-outlook4-2",
     "race": "rays9-speed-yaw-steer-progress-offset+road12-1+opponents4-1",
 }
 _NUM_COLUMNS: Mapping[ObservationName, int] = {
     "rays": NUM_OBSERVATIONS,
     "road": NUM_OBSERVATIONS + NUM_ROAD_VIEW,
+    "road-2": NUM_OBSERVATIONS + NUM_ROAD_VIEW_2,
     "race": NUM_RACE_OBSERVATIONS,
 }
 
@@ -62,6 +65,8 @@ def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box
     low[NUM_OBSERVATIONS:] = -1.0
     if observation != "rays":
         low[[NUM_OBSERVATIONS + VIEW_THROTTLE, NUM_OBSERVATIONS + VIEW_BRAKE]] = 0.0
+    if observation == "road-2":
+        low[NUM_OBSERVATIONS + FIRST_OUTLOOK :] = 0.0
     if observation == "race":
         opponents = low[-NUM_OPPONENT_VIEW:]
         opponents[OPPONENT_PRESENCE::COLUMNS_PER_OPPONENT] = opponents[OPPONENT_ALONGSIDE::COLUMNS_PER_OPPONENT] = 0.0

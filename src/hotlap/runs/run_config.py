@@ -56,7 +56,8 @@ class RacerOptions:
     )
     observation: ObservationName = setting(
         DEFAULT_OBSERVATION,
-        "What the policy sees: `rays`, `road`, which adds the road ahead, or `race`, which adds the other cars to that.",
+        "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further; or `race`, "
+        "which is `road` and the other cars.",
     )
     tracks: tuple[str, ...] = setting(
         (),
