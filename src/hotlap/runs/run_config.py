@@ -54,7 +54,8 @@ class RacerOptions:
         0, "Number of sine and cosine pairs of the lap progress added to the observation.", LAP_FOURIERS
     )
     observation: ObservationName = setting(
-        DEFAULT_OBSERVATION, "What the policy sees: `rays`, or `road`, which adds the road ahead; `road-2` sees further."
+        DEFAULT_OBSERVATION,
+        "What the policy sees: `rays`, or `road`, which adds the road ahead; `road-2` sees further.",
     )
     tracks: tuple[str, ...] = setting(
         (),

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from hotlap.sim.compilation import entry_point
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, GRAVITY_MPS2, CarParameters
 
-
 # How fast future progress loses its worth in `outlook`: gamma 0.98 a decision, at 15 decisions a second.
 DISCOUNT_PER_S = 0.30304
 
