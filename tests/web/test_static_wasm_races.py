@@ -8,9 +8,9 @@ import pytest
 import hotlap
 from hotlap.sim.contact import POSE_DTYPE
 from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
 from hotlap.sim.race import ENTRANT_DTYPE, RACE_RULES_DTYPE, START_GRID, START_ROLLING, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
-from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record

@@ -98,7 +98,7 @@ def import_(
     stack: Annotated[int | None, typer.Option(help="Racer: number of stacked observations.")] = None,
     lap_fourier: Annotated[int | None, typer.Option(help="Racer: number of Fourier features of the lap.")] = None,
     observation: Annotated[
-        str, typer.Option(help="Racer: the observation it was trained on, rays or road.")
+        str, typer.Option(help="Racer: the observation it was trained on: rays, road or road-2.")
     ] = DEFAULT_OBSERVATION,
     out: Annotated[Path | None, typer.Option(help="The model to write; by default FILE_hotlap.zip.")] = None,
 ) -> None:
