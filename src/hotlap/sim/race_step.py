@@ -7,7 +7,7 @@ loop, on a GPU with one thread a car and a barrier between them.
 import numpy as np
 
 from hotlap.sim.compilation import kernel, rare_kernel
-from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW, view_opponents
+from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW, view_one_opponent, view_opponents
 from hotlap.sim.race import (
     NO_CARS,
     RACING,
@@ -85,9 +85,23 @@ def end_step(i, ribbons, race, batch, field):
 
 
 @kernel
+def has_opponents(num_columns):
+    """Whether an observation with so many columns has those of other cars."""
+    return num_columns in (NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2)
+
+
+@kernel
+def see_one_opponent(i, first, last, k, ribbons, batch, field):
+    """Observe opponent k of car i only."""
+    obs = batch.obs[i]
+    columns = obs[obs.shape[0] - NUM_OPPONENT_VIEW :]
+    view_one_opponent(i, first, last, k, field.poses, ribbons[0][batch.states[i].track].length_m, columns)
+
+
+@kernel
 def see_opponents(i, first, last, ribbons, batch, field, obs):
     """Observe the other cars, where `obs` has room for them."""
-    if obs.shape[0] == NUM_RACE_OBSERVATIONS or obs.shape[0] == NUM_RACE_OBSERVATIONS_2:
+    if has_opponents(obs.shape[0]):
         columns = obs[obs.shape[0] - NUM_OPPONENT_VIEW :]
         view_opponents(i, first, last, field.poses, ribbons[0][batch.states[i].track].length_m, columns)
 

@@ -13,10 +13,19 @@ from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, PolicyArrays, read_model
 from hotlap.runs.find_driver import find_driver_file
 from hotlap.runs.run_config import RunConfig, in_process
-from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
+from hotlap.sim.opponent_view import (
+    COLUMNS_PER_OPPONENT,
+    NUM_OPPONENT_VIEW,
+    NUM_OPPONENTS,
+    OPPONENT_ALONGSIDE,
+    OPPONENT_PRESENCE,
+)
 from hotlap.training.learners import Learner
 
 _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")
+# Of the columns of other cars, for a model that has never seen any. The statistics of such a model are of hundreds of
+# millions of observations, so they hardly change any more.
+OPPONENT_VARIANCE, FLAG_VARIANCE = 0.04, 0.25
 _REMEDY = "`hotlap train --start-model` takes the settings that fit from the model."
 
 
@@ -86,9 +95,11 @@ def _with_opponents(policy: PolicyArrays) -> PolicyArrays:
     for net in ("policy_net", "value_net"):
         name = f"mlp_extractor.{net}.0.weight"
         weights[name] = np.pad(weights[name], ((0, 0), (0, NUM_OPPONENT_VIEW)))
-    for name, value in (("obs_mean", 0.0), ("obs_var", 1.0)):
-        if name in normalizer:
-            normalizer[name] = np.pad(normalizer[name], (0, NUM_OPPONENT_VIEW), constant_values=value)
+    if "obs_mean" in normalizer:
+        variances = np.full((NUM_OPPONENTS, COLUMNS_PER_OPPONENT), OPPONENT_VARIANCE)
+        variances[:, [OPPONENT_PRESENCE, OPPONENT_ALONGSIDE]] = FLAG_VARIANCE
+        normalizer["obs_mean"] = np.pad(normalizer["obs_mean"], (0, NUM_OPPONENT_VIEW))
+        normalizer["obs_var"] = np.concatenate([normalizer["obs_var"], variances.flatten()])
     return PolicyArrays(weights, normalizer)
 
 
