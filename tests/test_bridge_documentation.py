@@ -7,11 +7,21 @@ from pathlib import Path
 import pytest
 
 from bridge.json_clients import JsonClient
-from hotlap.bridge.binary import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
+from hotlap.bridge.binary import (
+    BOOL_COLUMNS,
+    FLOAT_COLUMNS,
+    INT_COLUMNS,
+    RACE_FLOATS,
+    RACE_INTS,
+    RACE_PROGRESS,
+)
 from hotlap.bridge.protocol import MAX_ENVS, MAX_STEP_TICKS
 from hotlap.bridge.remote_fleet import MAX_REMOTE_CARS
 from hotlap.bridge.server import BridgeSettings
 from hotlap.envs.fleet import MAX_REPEAT
+from hotlap.envs.race_defaults import DEFAULT_LAPS
+from hotlap.envs.race_fleet import LAPS
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "bridge.md").read_text(encoding="utf-8")
 
@@ -48,8 +58,11 @@ def test_the_table_of_messages_matches_the_bridge(bridge_server, kind):
 
 
 def test_the_binary_columns_and_the_limits_are_those_of_the_bridge():
-    for columns in (FLOAT_COLUMNS, INT_COLUMNS, BOOL_COLUMNS):
+    for columns in (FLOAT_COLUMNS, INT_COLUMNS, BOOL_COLUMNS, RACE_FLOATS, RACE_INTS, (RACE_PROGRESS,)):
         assert ", ".join(columns) in TEXT
+    assert f"after N and M |\n| float32 | N each, and M each: {', '.join(RACE_FLOATS)}" in TEXT
+    assert f"`laps` | {LAPS.low} to {LAPS.high:,}; {DEFAULT_LAPS} if absent" in TEXT
+    assert f"L is {NUM_RACE_OBSERVATIONS}" in TEXT
 
     assert f"(1 to {MAX_REPEAT})" in TEXT
     assert f"at most {MAX_STEP_TICKS:,}" in TEXT

@@ -93,10 +93,10 @@ def main() -> None:
     env.training = False
     obs = env.reset()
     fleet = races.get_attr("fleet")[0]
-    start_m = fleet.entrants["laps_done"] * fleet.lap_lengths_m + fleet.entrants["arc_m"]
+    start_m = fleet.progress_m
     for _ in range(75):  # five seconds
         obs, _, _, _ = env.step(model.predict(obs, deterministic=True)[0])
-    driven_m = fleet.entrants["laps_done"] * fleet.lap_lengths_m + fleet.entrants["arc_m"] - start_m
+    driven_m = fleet.progress_m - start_m
     print(f"{options.steps:,} steps; in five seconds a car drives {np.median(driven_m):.0f} m")
 
 

@@ -18,6 +18,7 @@ VALID = [
     {"type": "get_state"},
     {"type": "set_state", "state": {"lap": [1]}, "first": 1},
     {"type": "reset", "numEnvs": 3, "actionRepeat": 4, "observation": "road"},
+    {"type": "reset", "numEnvs": 3, "race": {"laps": 1, "grid": [2, 0, 1]}},
     {"type": "close"},
 ]
 UNKNOWN_TYPES = ["", "jump", "RESET", "__init__", "step ", "x" * 5000, "\u0000"]
@@ -25,7 +26,9 @@ ODD_NUMBERS = ["NaN", "-NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308
                "9" * 400, "1." + "3" * 2000, "-1", "2.5", "1e", "+1", ".5", "18446744073709551616"]  # fmt: skip
 PATTERNS = ['{"type":"step","action":[%s,0,0]}', '{"type":"step","action":[0,0,%s]}', '{"type":"reset","seed":%s}',
             '{"type":"reset","numEnvs":%s}', '{"type":"reset","config":{"weights":{"progress":%s}}}',
-            '{"type":"reset","config":{"episode":{"maxSteps":%s}}}', '{"type":%s}', "%s"]  # fmt: skip
+            '{"type":"reset","config":{"episode":{"maxSteps":%s}}}', '{"type":"reset","numEnvs":2,"race":{"laps":%s}}',
+            '{"type":"reset","numEnvs":2,"race":{"grid":[0,%s]}}', '{"type":"step","action":[[0,0,0],[%s,0,0]]}',
+            '{"type":%s}', "%s"]  # fmt: skip
 ODD_VALUES: list[Any] = [None, True, [], {}, "", "a", 0, -1, 1.5, 2**70, [None], [[]], [[[]]], {"a": {}}, "\ud800",
                          "\0", "x" * 300, [0] * 300, [[0, 0]] * 5]  # fmt: skip
 PATHS = ["../track-01", "/etc/passwd", "..\\..\\x", "track-01/../track-02", "file:///etc/passwd", "C:\\x", "~/.ssh/id",
@@ -110,6 +113,7 @@ def _wrong_type(rng: np.random.Generator) -> Frame:
             "binary",
             "observation",
             "actionRepeat",
+            "race",
             "state",
             "first",
         ],

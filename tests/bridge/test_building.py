@@ -7,7 +7,7 @@ import pytest
 
 from hotlap.bridge.building import Builder, Building
 from hotlap.bridge.protocol import Reset
-from hotlap.bridge.simulation import plan_simulation
+from hotlap.bridge.simulation_plan import plan_simulation
 from hotlap.errors import TrackError
 
 RNG = np.random.default_rng(0)

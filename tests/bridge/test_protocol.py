@@ -62,7 +62,7 @@ def test_a_config_is_kept_as_raw_json():
         '{"type":"reset","observation":["road"]}', '{"type":"reset","actionRepeat":1.5}',
         '{"type":"set_state"}', '{"type":"set_state","state":[]}', '{"type":"set_state","state":{"lap":1}}',
         '{"type":"set_state","state":{"lap":["1"]}}', '{"type":"set_state","state":{"lap":[true]}}',
-        '{"type":"set_state","state":{"lap":[null]}}', '{"type":"set_state","state":{"x_m":[NaN]}}',
+        '{"type":"set_state","state":{"x_m":[NaN]}}',
         '{"type":"set_state","state":{},"first":-1}', '{"type":"set_state","state":{},"first":1024}',
         '{"type":"step"}', '{"type":"step","action":null}', '{"type":"step","action":[0,0]}',
         '{"type":"step","action":[0,0,0,0]}', '{"type":"step","action":["0",0,0]}',

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 import hotlap
 from bridge.json_clients import SHORT_RANDOM
 from hotlap.bridge.remote_env import config_json
-from hotlap.bridge.simulation import settings_from
+from hotlap.bridge.simulation_plan import settings_from
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, BridgeConnectionError, ConfigError, UnknownTrackError
 from hotlap.tracks.golden_traces import scripted_actions

@@ -7,7 +7,7 @@ import pytest
 
 import hotlap
 from bridge.json_clients import FULL_THROTTLE, SHORT, JsonSession
-from hotlap.bridge.simulation import settings_from
+from hotlap.bridge.simulation_plan import settings_from
 from hotlap.drivers.casual import CasualDriver
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.registry import load_track, save_track

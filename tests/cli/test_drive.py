@@ -1,5 +1,6 @@
 """`hotlap drive`: laps, a picture, and exit codes."""
 
+import itertools
 import re
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image
 
 from hotlap.drivers import driver as driver_module
+from hotlap.envs import race_video, rendering
 
 
 class Statue:
@@ -27,17 +29,40 @@ def test_a_lap_and_its_picture(hotlap, tmp_path):
     png = tmp_path / "new" / "line.png"
     answer = hotlap("drive", "casual", "--laps", 1, "--png", png, "--json")
     assert answer.code == 0
-    assert set(answer.figures) == {"driver", "track", "laps", "top_speed_mps", "png"}
+    assert set(answer.figures) == {"driver", "track", "laps", "top_speed_mps", "race", "png", "video"}
     [lap] = answer.figures["laps"]
     assert lap["clean"] is True
     assert 30.0 < lap["time_sec"] < 45.0
     assert 20.0 < answer.figures["top_speed_mps"] < 60.0
-    assert answer.figures["png"] == str(png)
+    assert (answer.figures["png"], answer.figures["race"], answer.figures["video"]) == (str(png), None, None)
     with Image.open(png) as image:
         assert min(image.size) > 300
     answer = hotlap("drive", "--laps", 1)
     assert answer.code == 0
     assert re.match(r"lap 1  standing  4.* clean(?s:.*)km/h", answer.out)
+
+
+def test_rivals_make_it_a_race(hotlap):
+    arguments = ("drive", "champion", "--laps", 1, "--rivals", "champion@0.3*2,champion@0.2")
+    answer = hotlap(*arguments, "--json")
+    assert answer.code == 0, answer.err
+    assert 30.0 < answer.figures["laps"][0]["time_sec"] < 45.0
+    race = answer.figures["race"]
+    assert race["rivals"] == ["champion@0.3", "champion@0.3", "champion@0.2"]
+    assert (race["cars"], race["position"]) == (4, 1)
+    assert set(race) == {"rivals", "cars", "position", "contacts", "at_fault_contacts", "overtakes"}
+    assert f"position 1 of 4, {race['contacts']} contact" in hotlap(*arguments).out
+
+
+def test_a_film_of_the_drive(hotlap, tmp_path, monkeypatch):
+    shades = itertools.count()
+    monkeypatch.setattr(rendering, "draw_frame", lambda *_: np.full((60, 60, 3), next(shades) % 255, np.uint8))
+    monkeypatch.setattr(race_video, "MAX_S", 5.0)
+    gif = tmp_path / "new" / "drive.gif"
+    answer = hotlap("drive", "champion", "--laps", 1, "--video", gif)
+    assert answer.out.splitlines()[-1] == f"video: {gif}"
+    with Image.open(gif) as image:
+        assert image.n_frames == 51  # ten a second, until it is cut off
 
 
 def test_a_model_drives_its_own_track_unless_another_is_named(hotlap, monkeypatch):
@@ -63,6 +88,9 @@ def test_bad_input_is_refused_in_one_line_before_driving(refused, tmp_path, monk
     assert "track 'nowhere' is not known" in refused("drive", "--track", "nowhere")
     assert "'--laps'" in refused("drive", "--laps", 0)
     assert "'--laps'" in refused("drive", "--laps", 1001)
+    assert "from 1 to 32 cars, got 33" in refused("drive", "--rivals", "casual*32")
+    assert "driver '': write NAME" in refused("drive", "--rivals", "")
+    assert "must end in .mp4 or .gif" in refused("drive", "--video", tmp_path / "drive.avi")
     assert "'--seed'" in refused("drive", "--seed", "x")
     monkeypatch.setattr(driver_module, "make_driver", lambda *_: pytest.fail("a driver was made"))
     assert "is a folder. Name a file" in refused("drive", "--png", tmp_path)

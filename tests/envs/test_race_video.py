@@ -10,7 +10,7 @@ from PIL import Image
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.race_video import RaceVideo
 from hotlap.envs.settings import RacerSettings
-from hotlap.errors import ConfigError
+from hotlap.errors import ConfigError, OutputFileError
 
 
 def film(path: Path, num_ticks: int) -> None:
@@ -39,6 +39,13 @@ def test_an_mp4_has_twenty_frames_a_second(tmp_path):
     assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 10 or video.get(cv2.CAP_PROP_FRAME_COUNT) == 11
     _, frame = video.read()
     assert frame.shape == (600, 600, 3)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_users_file(tmp_path):
+    path = tmp_path / "missing" / "race.mp4"
+    with pytest.raises(OutputFileError) as caught:
+        RaceVideo(path)
+    assert str(caught.value) == f"--video {path}: cannot be written. Choose another folder."
 
 
 def test_another_ending_is_refused(tmp_path):

@@ -7,7 +7,9 @@ import pytest
 
 from hotlap.drivers.casual import CasualDriver
 from hotlap.evaluation.evaluate import drive, make_evaluation_fleet
-from hotlap.evaluation.telemetry import record_laps
+from hotlap.evaluation.races import Entry
+from hotlap.evaluation.telemetry import record_laps, record_race
+from hotlap.runs.find_driver import find_driver
 from hotlap.tracks.registry import load_track
 
 
@@ -72,3 +74,17 @@ def test_lateral_is_the_distance_from_the_centreline(trace):
     at = 700
     adistance_m = np.hypot(nodes.x_m - trace.x_m[at], nodes.y_m - trace.y_m[at]).min()
     assert abs(trace.lateral_m[at]) == pytest.approx(adistance_m, abs=0.1)
+
+
+def test_one_car_alone_in_a_race_is_recorded_as_without_one():
+    seen = []
+    driver = find_driver("champion", "track-01")
+    alone = record_laps(driver, "track-01", num_laps=2)
+    raced, counts = record_race([Entry("champion", driver)], "track-01", num_laps=2, on_tick=seen.append)
+    assert raced.laps == alone.laps
+    for field in fields(alone):
+        if field.name != "laps":
+            # The last tick takes the car over the line and out of the race.
+            np.testing.assert_array_equal(getattr(raced, field.name), getattr(alone, field.name)[:-1])
+    assert len(seen) == len(alone.x_m)
+    assert counts.race_times_s[0, 0] == pytest.approx(sum(lap.time_s for lap in alone.laps), abs=1e-3)

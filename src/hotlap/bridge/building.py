@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from hotlap.bridge.simulation import Simulation, SimulationPlan
+from hotlap.bridge.simulation_plan import build_simulation
 from hotlap.tracks.registry import Track, load_track
 
 
@@ -31,7 +32,7 @@ class Building:
                 _ = track.ribbon  # made on first use, and kept
                 self._tracks.append(track)
                 return False
-            self._result = self._plan.build(self._rng)
+            self._result = build_simulation(self._plan, self._rng)
         except Exception as error:  # raised again by `result`, where it becomes a reply
             self._error = error
         return True

@@ -11,27 +11,30 @@ from hotlap.envs.fleet import FleetState
 from hotlap.errors import StateError
 from hotlap.sim.world import STATE_DTYPE
 
-Columns = Mapping[str, Sequence[int | float]]
+Columns = Mapping[str, Sequence[int | float | None]]
 
 COLUMN_NAMES = STATE_DTYPE.names or ()
 # A number takes at most 24 bytes as JSON, its comma included; what surrounds the numbers takes less than 2,048.
 MAX_CARS_PER_MESSAGE = (MAX_REQUEST_BYTES - 2048) // (24 * len(COLUMN_NAMES))
+_CAR_COLUMNS: Mapping[str, "np.dtype[Any]"] = {name: STATE_DTYPE[name] for name in COLUMN_NAMES}
+_MAY_BE_NULL = "race_race_time_s"  # NaN of a car that has not finished, which JSON cannot hold
 
 
-def state_columns(state: FleetState) -> dict[str, list[int | float]]:
+def state_columns(state: FleetState) -> dict[str, list[int | float | None]]:
     """The state of a fleet as lists of numbers; float32 values are written so that they are read back exactly."""
     return {name: column.tolist() for name, column in state.items()}
 
 
-def read_columns(columns: Columns, num_cars: int) -> FleetState:
+def read_columns(columns: Columns, num_cars: int, dtypes: Mapping[str, "np.dtype[Any]"] = _CAR_COLUMNS) -> FleetState:
     """The columns of `num_cars` cars as arrays of the state's types; StateError for any other."""
-    if set(columns) != set(COLUMN_NAMES):
+    if set(columns) != set(dtypes):
         raise StateError("state: its columns are not those of this version. Send what get_state answered.")
-    return {name: _read_column(name, columns[name], num_cars) for name in COLUMN_NAMES}
+    return {name: _read_column(name, columns[name], num_cars, dtype) for name, dtype in dtypes.items()}
 
 
-def _read_column(name: str, values: Sequence[int | float], num_cars: int) -> NDArray[Any]:
-    dtype = STATE_DTYPE[name]
+def _read_column(
+    name: str, values: Sequence[int | float | None], num_cars: int, dtype: "np.dtype[Any]"
+) -> NDArray[Any]:
     if len(values) != num_cars:
         raise StateError(f"state: column {name!r} must have {num_cars} values like the others, got {len(values)}.")
     if dtype.kind in "iu":
@@ -43,8 +46,10 @@ def _read_column(name: str, values: Sequence[int | float], num_cars: int) -> NDA
                     f"got {value!r:.40}."
                 )
         return np.array(values, dtype)
+    if name != _MAY_BE_NULL and None in values:
+        raise StateError(f"state: column {name!r} must hold numbers, got null.")
     try:
-        wide = np.array(values, np.float64)
+        wide = np.array(values, np.float64)  # null becomes NaN
     except OverflowError:
         raise StateError(f"state: column {name!r} must hold numbers that fit into {dtype}.") from None
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, which the fleet refuses
@@ -54,7 +59,7 @@ def _read_column(name: str, values: Sequence[int | float], num_cars: int) -> NDA
 def with_columns(state: FleetState, first: int, columns: Columns) -> tuple[FleetState, slice]:
     """`state` with the cars from number `first` on replaced by `columns`, and which cars these are."""
     num_cars, num_given = len(state[COLUMN_NAMES[0]]), len(next(iter(columns.values()), ()))
-    given = read_columns(columns, num_given)
+    given = read_columns(columns, num_given, {name: column.dtype for name, column in state.items()})
     if not 1 <= num_given <= num_cars - first:
         raise StateError(f"state: {num_given} car(s) from number {first} on do not fit a batch of {num_cars}.")
     cars = slice(first, first + num_given)

@@ -1,9 +1,11 @@
 """The bridge's messages: requests, replies, and how both are written as JSON."""
 
+import json
+import math
 import os
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -12,6 +14,7 @@ from hotlap.envs.infos import Info
 from hotlap.envs.settings import StartName
 from hotlap.envs.spaces import ObservationName
 from hotlap.errors import BridgeError
+from hotlap.sim.world import NUM_ACTIONS
 
 PROTOCOL = 1
 MAX_REQUEST_BYTES = 65_536
@@ -23,6 +26,8 @@ DEFAULT_PORT = 9876
 DEFAULT_URL = f"ws://{LOOPBACK_HOST}:{DEFAULT_PORT}"
 PORT_VARIABLE = "BRIDGE_PORT"
 TOKEN_VARIABLE = "HOTLAP_BRIDGE_TOKEN"  # noqa: S105 (the name of the variable, not the token)
+
+RACE_OBSERVATION: Literal["race"] = "race"  # the layout of cars that share a road
 
 MAX_ERROR_CHARS = 400
 MAX_DEPTH = 64  # objects and arrays inside each other
@@ -49,8 +54,9 @@ class Reset(Request, tag="reset", frozen=True):
     seed: int | Annotated[list[int], Meta(max_length=MAX_ENVS)] | None = None
     num_envs: int | None = None
     start: StartName | None = None
-    observation: ObservationName | None = None
+    observation: ObservationName | Literal["race"] | None = None
     action_repeat: int | None = None
+    race: Raw = Raw()  # an object: the cars of the batch share one road
 
 
 class Step(Request, tag="step", frozen=True):
@@ -72,7 +78,7 @@ class GetState(Request, tag="get_state", frozen=True):
 class SetState(Request, tag="set_state", frozen=True):
     """Continue the cars from number `first` on from a state; its columns may be those of some of the cars only."""
 
-    state: dict[str, Annotated[list[int | float], Meta(max_length=MAX_ENVS)]]
+    state: dict[str, Annotated[list[int | float | None], Meta(max_length=MAX_ENVS)]]
     first: Annotated[int, Meta(ge=0, lt=MAX_ENVS)] = 0
 
 
@@ -138,7 +144,7 @@ class BatchStepResult(Reply, tag="step_result"):
 class GetStateResult(Reply, tag="get_state_result"):
     """The state of N cars, as columns of N."""
 
-    state: dict[str, list[int | float]]
+    state: dict[str, list[int | float | None]]
 
 
 class SetStateResult(Reply, tag="set_state_result"):
@@ -227,6 +233,26 @@ def describe_decode_error(error: Exception) -> str:
         else ""
     )
     return f"request: {error}.{hint}"
+
+
+def find_bad_action(data: bytes) -> tuple[int, str] | None:
+    """The first car without three finite numbers in a step of a batch that was refused, and what it has instead.
+
+    JSON has no NaN; where a client writes it nevertheless, this says for which car.
+    """
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    rows = message.get("action") if isinstance(message, dict) and message.get("type") == "step" else None
+    for number, row in enumerate(rows if isinstance(rows, list) else []):
+        if not isinstance(row, list) or len(row) != NUM_ACTIONS or not all(map(_is_finite, row)):
+            return number, f"{row!r:.60}"
+    return None
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
 def error_frame(message: str) -> Frame:

@@ -29,7 +29,7 @@ from hotlap.bridge.connection import MAX_FRAME_BYTES, Connection
 from hotlap.bridge.protocol import DEFAULT_PORT, LOOPBACK_HOST, TOKEN_VARIABLE, printable
 from hotlap.bridge.session import Session
 from hotlap.errors import BridgeError
-from hotlap.sim.batch_cpu import warm_up
+from hotlap.sim import batch_cpu, race_cpu
 
 logger = logging.getLogger(__name__)
 
@@ -184,13 +184,16 @@ async def _serve(settings: BridgeSettings, on_ready: Callable[[str], None]) -> N
 
 def prepare() -> None:
     """Compile the simulator or load it from its cache, and drive a few steps, so that no client has to wait."""
-    warm_up(parallel=False)
+    batch_cpu.warm_up(parallel=False)
+    race_cpu.warm_up()
     session = Session(np.random.default_rng())
     for request in (
         '{"type":"hello","binary":true}',
         '{"type":"reset"}',
         '{"type":"step","action":[0,1,0]}',
         '{"type":"reset","numEnvs":2}',
+        '{"type":"step","action":[[0,1,0],[0,1,0]]}',
+        '{"type":"reset","numEnvs":2,"race":{}}',
         '{"type":"step","action":[[0,1,0],[0,1,0]]}',
     ):
         session.answer(request.encode())

@@ -25,10 +25,12 @@ from hotlap.bridge.protocol import (
     describe_decode_error,
     encode,
     error_frame,
+    find_bad_action,
     printable,
 )
-from hotlap.bridge.simulation import Simulation, plan_simulation
-from hotlap.errors import BridgeError, HotlapError
+from hotlap.bridge.simulation import Simulation
+from hotlap.bridge.simulation_plan import plan_simulation
+from hotlap.errors import ActionError, BridgeError, HotlapError
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import list_tracks
 
@@ -86,7 +88,7 @@ class Session:
         return error_frame(message)
 
     def _answer_text(self, data: bytes) -> Frame | Building:
-        request = self._decode(data)
+        request = self._read(data)
         if isinstance(request, Step):
             return Frame(encode(self._require_simulation().step(request.action)))
         if isinstance(request, StepBatch):
@@ -101,6 +103,17 @@ class Session:
             return Frame(encode(self._require_simulation("set_state").set_state(request)))
         self._simulation, self._decode = None, decode_single  # only `close` is left
         return _CLOSED
+
+    def _read(self, data: bytes) -> Request:
+        try:
+            return self._decode(data)
+        except DECODE_ERRORS:
+            simulation = self._simulation
+            bad = find_bad_action(data) if simulation is not None and simulation.is_batch else None
+            if simulation is None or bad is None:
+                raise
+            name = simulation.car_name(bad[0])
+            raise ActionError(f"action of {name} must be three finite numbers, got {bad[1]}; nothing moved.") from None
 
     def _answer_binary(self, data: bytes) -> Frame:
         if not self._allows_binary:

@@ -1,8 +1,7 @@
 """The cars of one connection: one car or a batch, stepped by requests and described by replies."""
 
 import struct
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 from hotlap.bridge.binary import read_actions, write_step
 from hotlap.bridge.car_states import state_columns, with_columns
 from hotlap.bridge.protocol import (
-    MAX_ENVS,
-    MAX_STEP_TICKS,
     Action,
     BatchResetResult,
     BatchStepResult,
@@ -23,21 +20,16 @@ from hotlap.bridge.protocol import (
     SetState,
     SetStateResult,
     StepResult,
-    decode_config,
 )
-from hotlap.config import Range, check_number
-from hotlap.envs.fleet import REPEATS, Fleet
-from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, reset_info, step_info
-from hotlap.envs.racer import DEFAULT_TRACK
+from hotlap.envs.fleet import Fleet
+from hotlap.envs.infos import LAP_KEYS, RESET_COLUMNS, STEP_KEYS, Info, reset_info, step_info
+from hotlap.envs.race_defaults import RaceStart
+from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, as_actions
-from hotlap.errors import ConfigError
-from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.envs.spaces import ObservationName, as_actions
 from hotlap.sim.world import NUM_ACTIONS
 from hotlap.tracks.registry import find_entries, load_tracks
 
-_NO_CONFIG = (b"", b"null")
-_NUM_ENVS = Range(1, MAX_ENVS)
 _LAP_TIME = len(STEP_KEYS)  # column in an info record; only lapClean follows
 # One car's info, encoded without building a dict; lap time and cleanness only on the step that ends a lap.
 _StepInfo = msgspec.defstruct(
@@ -48,12 +40,6 @@ _StepInfo = msgspec.defstruct(
 _ACTION = struct.Struct(f"{NUM_ACTIONS}f")
 
 
-@lru_cache(maxsize=32)
-def settings_from(config: bytes) -> RacerSettings:
-    """The settings in a request's JSON object; cached, so equal bytes are parsed once."""
-    return RacerSettings() if config in _NO_CONFIG else RacerSettings.load(decode_config(config))
-
-
 class SimulationPlan(NamedTuple):
     """The simulation that a reset asks for; a tuple, since every reset makes and compares one."""
 
@@ -61,6 +47,7 @@ class SimulationPlan(NamedTuple):
     settings: RacerSettings
     num_envs: int | None  # None: one car, not a batch
     observation: ObservationName
+    race: tuple[int, RaceStart] | None = None  # laps and start, if the cars share one road
 
     @property
     def num_cars(self) -> int:
@@ -76,50 +63,11 @@ class SimulationPlan(NamedTuple):
         """Raise for a track that does not exist, before any is built; looks on the disk."""
         find_entries(self.track_ids)
 
-    def build(self, rng: np.random.Generator) -> "Simulation":
-        """A new simulation; `rng` draws its seed if its first reset gives none."""
-        fleet = Fleet(self.track_ids, self.settings, self.num_cars, CpuEngine(), self.observation)
-        return Simulation(fleet, self, rng)
-
-
-def plan_simulation(request: Reset) -> SimulationPlan:
-    """What a reset asks for; raises if it contradicts itself."""
-    track_ids = request.track_id if request.track_id is not None else DEFAULT_TRACK
-    if isinstance(track_ids, list) and request.num_envs is None:
-        raise ConfigError("trackId: a list of tracks needs numEnvs. Name one track, or ask for a batch.")
-    if isinstance(track_ids, str):
-        track_ids = [track_ids]
-    _check_counts(request)
-    _check_seed(request)
-    settings = settings_from(bytes(request.config))
-    return SimulationPlan(track_ids, settings, request.num_envs, request.observation or DEFAULT_OBSERVATION)
-
-
-def _check_seed(request: Reset) -> None:
-    seeds = request.seed if isinstance(request.seed, list) else [request.seed or 0]
-    if isinstance(request.seed, list) and len(seeds) != request.num_envs:
-        raise ConfigError(f"seed: a list needs one seed for each of the numEnvs cars, got {len(seeds)}.")
-    if min(seeds, default=0) < 0:
-        raise ConfigError(f"seed must be zero or more, got {min(seeds)}.")
-
-
-def _check_counts(request: Reset) -> None:
-    if request.num_envs is not None:
-        check_number("numEnvs", request.num_envs, _NUM_ENVS)
-    if request.action_repeat is not None:
-        check_number("actionRepeat", request.action_repeat, REPEATS, "ticks")
-    num_cars, repeat = request.num_envs or 1, request.action_repeat or 1
-    if num_cars * repeat > MAX_STEP_TICKS:
-        raise ConfigError(
-            f"actionRepeat times numEnvs must be at most {MAX_STEP_TICKS}, got {repeat} times {num_cars}. "
-            "Divide the cars over several connections."
-        )
-
 
 class Simulation:
     """Steps cars and makes the replies. Single-threaded: for up to 1,024 cars, waking a second thread takes longer."""
 
-    def __init__(self, fleet: Fleet, plan: SimulationPlan, rng: np.random.Generator) -> None:
+    def __init__(self, fleet: Fleet | RaceFleet, plan: SimulationPlan, rng: np.random.Generator) -> None:
         self.fleet = fleet
         self.is_batch = plan.num_envs is not None
         self._plan = plan
@@ -145,21 +93,29 @@ class Simulation:
         self._repeat = request.action_repeat or 1
         if request.seed is not None or not self._is_seeded:
             seed = request.seed if request.seed is not None else int(self._rng.integers(2**62))
-            self.fleet.seed(self._car_seeds(seed))
+            self.fleet.seed(self._seeds(seed))
             self._is_seeded = True
         else:
             self.fleet.next_episode()
-        self.fleet.reset(start=request.start)
-        batch = self._batch
+        self._begin(request)
         if self.is_batch:
-            columns = {name: batch.infos[column].tolist() for name, column in RESET_COLUMNS.items()}
-            return BatchResetResult(batch.obs.tolist(), columns)
-        return ResetResult(self._first_obs.tolist(), reset_info(batch.infos[0].item()))
+            return BatchResetResult(self._batch.obs.tolist(), self._reset_columns())
+        return ResetResult(self._first_obs.tolist(), reset_info(self._batch.infos[0].item()))
 
-    def _car_seeds(self, seed: int | list[int]) -> NDArray[np.uint64]:
+    def car_name(self, number: int) -> str:
+        """What a car is called in errors."""
+        return f"car {number}"
+
+    def _seeds(self, seed: int | list[int]) -> NDArray[np.uint64]:
         """One seed for each car, as in `RacerVectorEnv`: s, s + 1, …, or those listed."""
         seeds = seed if isinstance(seed, list) else range(seed, seed + self.fleet.num_cars)
         return np.array([one % 2**64 for one in seeds], np.uint64)
+
+    def _begin(self, request: Reset) -> None:
+        cast("Fleet", self.fleet).reset(start=request.start)
+
+    def _advance(self, actions: NDArray[np.float32]) -> None:
+        self.fleet.step(actions, autoreset=self.is_batch, repeat=self._repeat)
 
     def step(self, action: Action) -> StepResult:
         """One step of a single car."""
@@ -180,26 +136,26 @@ class Simulation:
 
     def step_batch(self, actions: list[Action]) -> BatchStepResult:
         """One step of every car; a car that ends is reset at once."""
-        self.fleet.step(as_actions(actions, self._actions.shape), autoreset=True, repeat=self._repeat)
+        self._advance(as_actions(actions, self._actions.shape))
         batch = self._batch
-        finals = {
-            int(car): Final(batch.final_obs[car].tolist(), step_info(batch.final_infos[car].item()))
-            for car in self._ended()
-        }
+        ended = np.flatnonzero(self._has_ended()).tolist()
+        finals = {car: Final(batch.final_obs[car].tolist(), self._final_info(car)) for car in ended}
         return BatchStepResult(
             batch.obs.tolist(),
             batch.rewards.tolist(),
             batch.terminated.tolist(),
             batch.truncated.tolist(),
-            self._info_columns(),
+            self._step_columns(),
             finals,
         )
 
     def step_binary(self, data: bytes) -> bytes:
         """One step of one car or of a batch, in the binary format."""
-        actions = read_actions(data, self.fleet.num_cars)
-        self.fleet.step(actions, autoreset=self.is_batch, repeat=self._repeat)
-        return write_step(self._batch, self._ended() if self.is_batch else np.zeros(0, np.intp))
+        self._advance(read_actions(data, self.fleet.num_cars))
+        return self._write_step()
+
+    def _write_step(self) -> bytes:
+        return write_step(self._batch, np.flatnonzero(self._has_ended()) if self.is_batch else np.zeros(0, np.intp))
 
     def get_state(self) -> GetStateResult:
         """The state of every car."""
@@ -212,10 +168,18 @@ class Simulation:
         self._is_seeded = True
         return SetStateResult(self._batch.obs[cars].tolist())
 
-    def _ended(self) -> NDArray[np.intp]:
-        return np.flatnonzero(self._batch.terminated | self._batch.truncated)
+    def _has_ended(self) -> NDArray[np.bool_]:
+        return self._batch.terminated | self._batch.truncated
 
-    def _info_columns(self) -> dict[str, list[Any]]:
+    def _final_info(self, car: int) -> Info:
+        """The last info of a car whose episode ended."""
+        return step_info(self._batch.final_infos[car].item())
+
+    def _reset_columns(self) -> dict[str, list[Any]]:
+        """The infos of a reset as columns."""
+        return {name: self._batch.infos[column].tolist() for name, column in RESET_COLUMNS.items()}
+
+    def _step_columns(self) -> dict[str, list[Any]]:
         """The infos of the last step as columns; lap columns only if a lap ended, null for the other cars."""
         infos = self._batch.infos
         columns = {name: infos[name].tolist() for name in STEP_KEYS}

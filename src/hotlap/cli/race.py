@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.atomic_files import writable, write_atomically
-from hotlap.cli.output import Json, counted, percent, print_json, progress_bar, seconds
+from hotlap.cli.output import Json, counted, percent, print_json, progress_bar
+from hotlap.envs.race_defaults import DEFAULT_LAPS, DEFAULT_START
 from hotlap.errors import ConfigError
-from hotlap.reports.formatting import MISSING, signed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_RACES = 10_000
 _REFRESH_S = 0.1  # of the live table
+_WIDTHS = (14, 10, 11, 10, 10, 11)  # of the classification's columns from the time on
 
 
 def race(
@@ -36,9 +37,11 @@ def race(
         ),
     ],
     track: Annotated[str, typer.Option(help="Track id (`hotlap tracks list`).")] = "track-01",
-    laps: Annotated[int, typer.Option(help="Laps of a race.")] = 3,
+    laps: Annotated[int, typer.Option(help="Laps of a race.")] = DEFAULT_LAPS,
     races: Annotated[int, typer.Option(help="Number of races. The grid turns, so that slots are shared fairly.")] = 1,
-    start: Annotated[str, typer.Option(help="grid: standing; rolling: anywhere on the track, at speed.")] = "grid",
+    start: Annotated[
+        str, typer.Option(help="grid: standing; rolling: anywhere on the track, at speed.")
+    ] = DEFAULT_START,
     seed: Annotated[int, typer.Option(help="Seed of the grids and of the drivers.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Draw the gaps of all cars to the winner along the race.")] = None,
     replay: Annotated[
@@ -138,13 +141,14 @@ def _live_table(names: list[str]) -> "Iterator[Callable[[RaceFleet], None]]":
 
 def _order_as_text(fleet: "RaceFleet", names: list[str]) -> str:
     """The cars in order, with metres to the leader."""
-    entrants, lap_m = fleet.entrants, float(fleet.lap_lengths_m[0])
-    progress_m = entrants["laps_done"] * lap_m + entrants["arc_m"]
+    from hotlap.envs.race_infos import OUT_OF_RACE
+
+    entrants, progress_m = fleet.entrants, fleet.progress_m
     leader = int(entrants["position"].argmin())
     lap = min(max(int(entrants["laps_done"][leader]) + 1, 1), fleet.laps)
     lines = [f"lap {lap} of {fleet.laps}"]
     for car in entrants["position"].argsort(kind="stable"):
-        state = {1: "finished", 2: "out"}.get(int(entrants["status"][car]))
+        state = OUT_OF_RACE.get(int(entrants["status"][car]))
         gap = state or ("" if car == leader else f"+{progress_m[leader] - progress_m[car]:.0f} m")
         lines.append(f"{entrants['position'][car]:>3}  {names[car]:<24.24}{gap:>10}")
     return "\n".join(lines)
@@ -152,21 +156,11 @@ def _order_as_text(fleet: "RaceFleet", names: list[str]) -> str:
 
 def _print_classification(names: list[str], counts: "RaceCounts", track: str, laps: int) -> None:
     """One race: order, gaps, best laps, contacts."""
-    import numpy as np
+    from hotlap.reports.classification import HEADS, classify
 
     print(f"{track}, {counted(laps, 'lap')}, {counted(len(names), 'car')}")
-    print("pos  driver                    start       time       gap   best lap  contacts  at fault  overtakes")
-    winner_s = float(np.nanmin(counts.race_times_s[0])) if counts.has_finished[0].any() else None
-    for car in counts.positions[0].argsort(kind="stable"):
-        time_s, best_s = float(counts.race_times_s[0, car]), float(counts.best_laps_s[0, car])
-        has_finished = bool(counts.has_finished[0, car])
-        gap = f"{signed(time_s - winner_s)} s" if has_finished and winner_s not in (None, time_s) else ""
-        print(
-            f"{counts.positions[0, car]:>3}  {names[car]:<24.24}{counts.slots[0, car] + 1:>7}"
-            f"{seconds(time_s) if has_finished else 'not finished':>13}{gap:>10}"
-            f"{seconds(best_s) if np.isfinite(best_s) else MISSING:>11}"
-            f"{counts.contacts[0, car]:>10}{counts.faults[0, car]:>10}{counts.overtakes[0, car]:>11}"
-        )
+    for position, driver, start, *others in [list(HEADS), *classify(names, counts)]:
+        print(f"{position:>3}  {driver:<24.24}{start:>7}" + "".join(map(str.rjust, others, _WIDTHS)))
 
 
 def _print_table(results: "RaceResults") -> None:

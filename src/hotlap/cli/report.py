@@ -16,10 +16,13 @@ from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
 
 ROAD_STARTS = 40  # on each road
+REPLAY_SUFFIX = ".json"
 
 
 def report(
-    subjects: Annotated[list[str], typer.Argument(metavar="RUN…|DRIVER", help="Runs, or one model or driver.")],
+    subjects: Annotated[
+        list[str], typer.Argument(metavar="RUN…|DRIVER|RACE", help="Runs, or one model, driver or race replay.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page and its pictures; default for one run: RUN/report.")
     ] = None,
@@ -43,6 +46,8 @@ def report(
 
     A run may still be training. A driver is a model file, champion, generalist, casual or optimal, and needs --out.
 
+    A race is the .json that `hotlap race --replay` wrote; it is driven again and needs --out.
+
     With --tracks the page is on how a driver, or a run's model, drives the roads of track files; none is imported.
 
     Example: hotlap report results/experiments/ppo_seed1 results/experiments/ppo_seed2 --out out/report
@@ -57,6 +62,9 @@ def report(
     if starts is not None or solve:
         raise ConfigError(f"--{'solve' if solve else 'starts'}: it is for track files. Name them with --tracks.")
     not_runs = [subject for subject in subjects if not is_run(subject)]
+    if len(subjects) == 1 and not_runs and subjects[0].endswith(REPLAY_SUFFIX):
+        _report_race(Path(subjects[0]), out, track, as_json)
+        return
     if len(subjects) == 1 and not_runs:
         _report_driver(subjects[0], out, track, seed, as_json)
         return
@@ -145,6 +153,32 @@ def _report_driver(name: str, out: Path | None, track_id: str | None, seed: int,
     print(f"{driver.name} on {track.name}: {lap}{clean}, optimum {optimum} (best of {flying})")
     for sector in comparison.sectors:
         print(f"  {sector.label}: {lost_or_gained(sector.lost_s)}")
+    print(f"page: {page}")
+
+
+def _report_race(path: Path, out: Path | None, track_id: str | None, as_json: bool) -> None:
+    from hotlap.evaluation.race_replay import count_again, read_replay
+    from hotlap.reports.classification import classification_table
+    from hotlap.reports.html import PAGE_NAME
+    from hotlap.reports.json_figures import race_as_dict
+    from hotlap.reports.pages.report import write_race_report
+    from hotlap.reports.plots.race_chart import RaceHistory
+    from hotlap.reports.tables import to_text
+    from hotlap.tracks.registry import load_track
+
+    if track_id is not None:
+        raise ConfigError(f"--track {track_id:.80}: a race is shown on its own track. Leave it out.")
+    replay = read_replay(path)
+    if out is None:
+        raise ConfigError(f"--out: the report on {path!s:.80} needs a folder. Name one.")
+    writable(out / PAGE_NAME)
+    history = RaceHistory()
+    counts = count_again(replay, lambda fleet, _: history.add(fleet))
+    page = write_race_report(replay, counts, history, load_track(replay.track), out)
+    if as_json:
+        print_json({**race_as_dict(replay, counts), "page": str(page)})
+        return
+    print(to_text(classification_table(replay.drivers, counts)), end="")
     print(f"page: {page}")
 
 

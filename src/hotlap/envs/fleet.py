@@ -215,7 +215,7 @@ def read_columns(
                 f"state: column {name!r} must be {dtype[name]} of shape {(num_cars,)}, "
                 f"got {column.dtype} of shape {column.shape}."
             )
-        if name in max_magnitudes and not (np.abs(column) <= max_magnitudes[name]).all():
+        if name in max_magnitudes and not (np.abs(column, dtype=np.float64) <= max_magnitudes[name]).all():
             raise StateError(
                 f"state: column {name!r} must be finite and at most {max_magnitudes[name]:g} in magnitude."
             )

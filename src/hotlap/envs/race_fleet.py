@@ -1,7 +1,7 @@
 """`RaceFleet`: N races of C cars in the compiled simulator, on which the environments of races are built."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from hotlap.envs.fleet import (
     read_columns,
     ribbons_of,
 )
+from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_infos import race_progress_m
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
@@ -28,6 +30,8 @@ from hotlap.sim.race import (
     ENTRANT_DTYPE,
     FINISHED,
     MAX_CARS_PER_RACE,
+    RACING,
+    RETIRED,
     START_GRID,
     START_ROLLING,
     make_field,
@@ -41,8 +45,6 @@ from hotlap.sim.vehicle import TICKS_PER_SECOND, car_record
 from hotlap.sim.world import STATE_DTYPE
 from hotlap.tracks.registry import Track
 
-RaceStart = Literal["grid", "rolling"]
-DEFAULT_CARS, DEFAULT_LAPS = 8, 3
 CARS_PER_RACE, LAPS = Range(1, MAX_CARS_PER_RACE), Range(1, 1000)
 _START_CODES: dict[RaceStart, int] = {"grid": START_GRID, "rolling": START_ROLLING}
 # A car alone starts as it does without a race.
@@ -53,7 +55,14 @@ SLOWEST_MPS = 8.0
 EXTRA_S = 60.0
 
 _RACE_COLUMN = "race_"  # before the names of the entrants' columns in a saved state
-_MAX_RACE_MAGNITUDES = {"arc_m": 1e6, "from_arc_m": 1e6, "moved_m": 1e4, "laps_done": 1e6}
+MAX_RACE_MAGNITUDES = {
+    "arc_m": 1e6,
+    "from_arc_m": 1e6,
+    "moved_m": 1e4,
+    "laps_done": 1e6,
+    "contact_mps": 1e4,
+    "slipstream": 1.0,
+}
 
 
 class RaceFleet:
@@ -69,7 +78,7 @@ class RaceFleet:
         num_races: int = 1,
         cars_per_race: int = DEFAULT_CARS,
         laps: int = DEFAULT_LAPS,
-        start: RaceStart = "grid",
+        start: RaceStart = DEFAULT_START,
         num_threads: int | None = None,
     ) -> None:
         check_count("num_cars", cars_per_race, CARS_PER_RACE)
@@ -112,6 +121,11 @@ class RaceFleet:
         """The length of each car's lap."""
         lengths_m: NDArray[np.float32] = self.scenario.ribbons.tracks["length_m"][self.states["track"]]
         return lengths_m
+
+    @property
+    def progress_m(self) -> NDArray[np.float64]:
+        """How far each car is from the line, laps included; negative behind it on the grid."""
+        return race_progress_m(self.entrants, self.lap_lengths_m)
 
     def seed(self, seeds: NDArray[np.uint64]) -> None:
         """Give every race its seed, one each, and restart its count of episodes at zero."""
@@ -175,14 +189,23 @@ class RaceFleet:
         for name, column in state.items():
             parts[name.startswith(_RACE_COLUMN)][name.removeprefix(_RACE_COLUMN)] = column
         cars = read_columns(parts[False], STATE_DTYPE, self.num_cars, MAX_MAGNITUDES)
-        entrants = read_columns(parts[True], ENTRANT_DTYPE, self.num_cars, _MAX_RACE_MAGNITUDES)
+        entrants = read_columns(parts[True], ENTRANT_DTYPE, self.num_cars, MAX_RACE_MAGNITUDES)
         check_indices(cars, self.scenario)
-        if not np.isin(entrants["status"], (0, 1, 2)).all():
-            raise StateError("state: column 'race_status' must be 0, 1 or 2.")
-        if not ((entrants["slot"] >= DRAWN_SLOT) & (entrants["slot"] < self.cars_per_race)).all():
-            raise StateError(f"state: column 'race_slot' must be from {DRAWN_SLOT} to {self.cars_per_race - 1}.")
+        _check_entrants(entrants, self.cars_per_race)
         self.states[:], self.entrants[:] = cars, entrants
         self._engine.observe(self.scenario, self.race_rules, self.batch, self.field)
+
+
+def _check_entrants(entrants: NDArray[np.void], cars_per_race: int) -> None:
+    """Refuse what no car in a race can have."""
+    if not np.isin(entrants["status"], (RACING, FINISHED, RETIRED)).all():
+        raise StateError(f"state: column 'race_status' must be {RACING}, {FINISHED} or {RETIRED}.")
+    if not ((entrants["slot"] >= DRAWN_SLOT) & (entrants["slot"] < cars_per_race)).all():
+        raise StateError(f"state: column 'race_slot' must be from {DRAWN_SLOT} to {cars_per_race - 1}.")
+    if (entrants["tick"] < 0).any():
+        raise StateError("state: column 'race_tick' must not be negative.")
+    if not np.isfinite(entrants["race_time_s"][entrants["status"] == FINISHED]).all():
+        raise StateError("state: column 'race_race_time_s' must be finite for every car that has finished.")
 
 
 def check_grid(grid: object, num_cars: int) -> NDArray[np.integer[Any]]:

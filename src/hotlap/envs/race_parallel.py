@@ -12,7 +12,8 @@ from pettingzoo import ParallelEnv
 
 from hotlap.envs.fleet import FleetState
 from hotlap.envs.infos import Info, reset_info, step_info
-from hotlap.envs.race_fleet import DEFAULT_CARS, DEFAULT_LAPS, RaceFleet, RaceStart
+from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.race_infos import RACE_TIME, race_columns
 from hotlap.envs.race_vector import grid_option
 from hotlap.envs.racer import DEFAULT_TRACK, RacerEnv
@@ -34,7 +35,7 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
         track_id: str = DEFAULT_TRACK,
         num_cars: int = DEFAULT_CARS,
         laps: int = DEFAULT_LAPS,
-        start: RaceStart = "grid",
+        start: RaceStart = DEFAULT_START,
         config: SettingsSource = None,
         render_mode: str | None = None,
     ) -> None:
@@ -152,7 +153,7 @@ def parallel_env(
     track_id: str = DEFAULT_TRACK,
     num_cars: int = DEFAULT_CARS,
     laps: int = DEFAULT_LAPS,
-    start: RaceStart = "grid",
+    start: RaceStart = DEFAULT_START,
     config: SettingsSource = None,
     render_mode: str | None = None,
 ) -> RaceParallelEnv:

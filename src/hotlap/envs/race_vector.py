@@ -12,7 +12,8 @@ from hotlap.config import Range, check_count
 from hotlap.envs.fleet import FleetState
 from hotlap.envs.fleet_vector import Arrays, FleetVectorEnv
 from hotlap.envs.infos import RESET_COLUMNS, SHARED_KEYS, VectorInfo, masked_info
-from hotlap.envs.race_fleet import DEFAULT_CARS, DEFAULT_LAPS, RaceFleet, RaceStart
+from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.race_infos import RACE_TIME, race_columns
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
@@ -36,7 +37,7 @@ class RaceVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32
         num_cars: int = DEFAULT_CARS,
         track_id: str | Sequence[str] = DEFAULT_TRACK,
         laps: int = DEFAULT_LAPS,
-        start: RaceStart = "grid",
+        start: RaceStart = DEFAULT_START,
         config: SettingsSource = None,
         num_threads: int | None = None,
     ) -> None:

@@ -1,9 +1,11 @@
-"""A race as a film: MP4 by OpenCV, or GIF."""
+"""A drive or a race as a film: MP4 by OpenCV, or GIF."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from hotlap.atomic_files import atomic_write
@@ -15,7 +17,7 @@ from hotlap.sim.vehicle import TICKS_PER_SECOND
 MP4_FPS, GIF_FPS = 20, 10
 GIF_PX = 300
 SUFFIXES = (".mp4", ".gif")
-MAX_S = 600.0  # a longer race is cut off
+MAX_S = 600.0  # a longer drive is cut off
 
 
 def check_suffix(path: Path) -> None:
@@ -25,7 +27,7 @@ def check_suffix(path: Path) -> None:
 
 
 class RaceVideo:
-    """Draws frames while a race is driven, and writes the film."""
+    """Draws frames while cars are driven, and writes the film."""
 
     def __init__(self, path: Path) -> None:
         check_suffix(path)
@@ -34,13 +36,13 @@ class RaceVideo:
         self._next_tick = 0
         self._frames: list[Any] = []
         self._draft = path.with_name(f".{path.stem}.draft{path.suffix}")  # OpenCV knows the format by the ending
-        self._writer = None if self._is_gif else _open_mp4(self._draft)
+        self._writer = None if self._is_gif else _open_mp4(self._draft, path)
 
     def __enter__(self) -> "RaceVideo":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the film; if the race was interrupted, leave what was there before."""
+        """Write the film; if the drive was interrupted, leave what was there before."""
         if kind is None:
             self.close()
         elif self._writer is not None:
@@ -48,12 +50,16 @@ class RaceVideo:
             self._draft.unlink(missing_ok=True)
 
     def add(self, fleet: RaceFleet) -> None:
-        """Draw a frame if it is time for one."""
+        """Draw a frame of a race if it is time for one."""
         tick = int(fleet.entrants["tick"][0])
+        self.add_frame(tick, lambda: draw_race(fleet.tracks[0], fleet.states, fleet.entrants))
+
+    def add_frame(self, tick: int, draw: Callable[[], NDArray[np.uint8]]) -> None:
+        """Add the frame that `draw` makes, if it is time for one."""
         if tick < self._next_tick or tick > MAX_S * TICKS_PER_SECOND:
             return
         self._next_tick += TICKS_PER_SECOND // self._fps
-        frame = draw_race(fleet.tracks[0], fleet.states, fleet.entrants)
+        frame = draw()
         if self._writer is not None:
             self._writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
         else:
@@ -71,12 +77,12 @@ class RaceVideo:
                 first.save(file, "GIF", save_all=True, append_images=others, duration=1000 // self._fps, loop=0)
 
 
-def _open_mp4(path: Path) -> Any:
+def _open_mp4(draft: Path, path: Path) -> Any:
     try:
         import cv2
     except ImportError:
         raise ConfigError("--video: MP4 needs OpenCV (pip install opencv-python). Or write a .gif.") from None
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), MP4_FPS, (FRAME_PX, FRAME_PX))
+    writer = cv2.VideoWriter(str(draft), cv2.VideoWriter.fourcc(*"mp4v"), MP4_FPS, (FRAME_PX, FRAME_PX))
     if not writer.isOpened():
-        raise OutputFileError(f"--video {path}: cannot be written.")
+        raise OutputFileError(f"--video {path}: cannot be written. Choose another folder.")
     return writer

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from hotlap.sim.race import FINISHED, RACING, RETIRED
+from hotlap.envs.race_infos import OUT_OF_RACE
+from hotlap.sim.race import RACING
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 from hotlap.sim.world import OBS_SPEED
@@ -100,8 +101,8 @@ def _draw_order(draw: ImageDraw.ImageDraw, order: NDArray[np.integer[Any]], entr
         y = 48 + 38 * row
         draw.text((60, y), str(row + 1), font=font, fill=TEXT, anchor="rm")
         draw.rectangle([76, y - 11, 98, y + 11], fill=car_colour(car))
-        note = {FINISHED: " finished", RETIRED: " out"}.get(int(entrants["status"][car]), "")
-        draw.text((112, y), f"car {car}{note}", font=font, fill=TEXT, anchor="lm")
+        note = OUT_OF_RACE.get(int(entrants["status"][car]), "")
+        draw.text((112, y), f"car {car} {note}", font=font, fill=TEXT, anchor="lm")
 
 
 def _to_pixels(points: FloatArray, centre: FloatArray) -> FloatArray:

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from hotlap.config import check_count, convert
 from hotlap.envs.fleet import NUM_CARS, Fleet, check_repeat, make_engine
-from hotlap.envs.race_fleet import DEFAULT_CARS, DEFAULT_LAPS, RaceFleet, RaceStart
+from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.seeds import NUM_SEEDS
 from hotlap.envs.settings import RacerSettings, SettingsSource
@@ -53,7 +54,7 @@ class TensorRacer:
         num_races: int | None = None,
         num_cars: int = DEFAULT_CARS,
         laps: int = DEFAULT_LAPS,
-        start: RaceStart = "grid",
+        start: RaceStart = DEFAULT_START,
     ) -> None:
         """A fleet of `num_envs` cars, or `num_races` races of `num_cars` cars, whose observation is always `race`."""
         self.device = torch.device(convert(DeviceName, device, "device"))

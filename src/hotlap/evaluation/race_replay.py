@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from hotlap.atomic_files import write_atomically
 from hotlap.envs.fleet import REPEATS
-from hotlap.envs.race_fleet import CARS_PER_RACE, LAPS, RaceFleet, RaceStart
+from hotlap.envs.race_defaults import RaceStart
+from hotlap.envs.race_fleet import CARS_PER_RACE, LAPS, RaceFleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import InputFileError, ReplayError
+from hotlap.evaluation.races import OnStep, RaceCounter, RaceCounts
 from hotlap.sim.version import RACE_VERSION
 from hotlap.sim.world import NUM_ACTIONS
 from hotlap.tracks.digest import track_digest
@@ -140,8 +142,27 @@ def _unpack(path: Path, text: str, shape: tuple[int, int, int]) -> NDArray[np.fl
     return actions
 
 
-def drive_again(replay: RaceReplay) -> RaceFleet:
-    """Drive the race again, to the bit; ReplayError if the road is another one or a car comes in at another time."""
+def count_again(replay: RaceReplay, on_step: OnStep | None = None) -> RaceCounts:
+    """Drive the race again and count what happens in it."""
+    counters: list[RaceCounter] = []
+
+    def count(fleet: RaceFleet, actions: NDArray[np.float32] | None) -> None:
+        if actions is None:
+            counters.append(RaceCounter(fleet))
+        else:
+            counters[0].add_step(replay.repeat)
+        if on_step:
+            on_step(fleet, actions)
+
+    drive_again(replay, count)
+    return counters[0].finish(np.array([replay.slots]), replay.repeat)
+
+
+def drive_again(replay: RaceReplay, on_step: OnStep | None = None) -> RaceFleet:
+    """Drive the race again, to the bit; ReplayError if the road is another one or a car comes in at another time.
+
+    `on_step` is called with the fleet and the actions of the step, at the start and after each step.
+    """
     fleet = RaceFleet([replay.track], RacerSettings(), 1, len(replay.drivers), replay.laps, replay.start, 1)
     digest = track_digest(fleet.tracks[0].nodes)
     if digest != replay.track_digest:
@@ -149,8 +170,12 @@ def drive_again(replay: RaceReplay) -> RaceFleet:
     fleet.seed(np.array([replay.seed % 2**64], np.uint64))
     fleet.entrants["slot"] = replay.slots
     fleet.reset()
+    if on_step:
+        on_step(fleet, None)
     for actions in replay.actions:
         fleet.step(actions, autoreset=False, repeat=replay.repeat)
+        if on_step:
+            on_step(fleet, actions)
     times_s = [None if np.isnan(time_s) else float(time_s) for time_s in fleet.entrants["race_time_s"]]
     if times_s != replay.race_times_s:
         raise ReplayError(f"replay: says that cars came in at {replay.race_times_s}, but driven again at {times_s}.")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.drivers.driver import Driver, observation_of
-from hotlap.envs.race_fleet import CARS_PER_RACE, DEFAULT_LAPS, RaceFleet, RaceStart
+from hotlap.envs.race_defaults import DEFAULT_LAPS, DEFAULT_START, RaceStart
+from hotlap.envs.race_fleet import CARS_PER_RACE, RaceFleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, ConfigError
 from hotlap.evaluation.evaluate import PolicyDriver
@@ -85,7 +86,7 @@ class RaceCounter:
         self.contacts, self.faults, self.hard_faults = (np.zeros(shape, np.int64) for _ in range(3))
         self.overtakes, self.clean_overtakes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self.best_laps_s = np.full(shape, np.inf)
-        self._from_m = self._progress_m()
+        self._from_m = fleet.progress_m
 
     def add_step(self, num_ticks: int) -> None:
         """Add the step that was just driven."""
@@ -135,7 +136,7 @@ class RaceCounter:
             positions=entrants["position"].copy(),
             has_finished=entrants["status"] == FINISHED,
             race_times_s=entrants["race_time_s"].copy(),
-            distances_m=self._progress_m() - self._from_m,
+            distances_m=(self._fleet.progress_m - self._from_m).reshape(self._shape),
             contacts=self.contacts,
             faults=self.faults,
             hard_faults=self.hard_faults,
@@ -145,12 +146,6 @@ class RaceCounter:
             slots=slots,
             repeat=repeat,
         )
-
-    def _progress_m(self) -> NDArray[np.float64]:
-        entrants = self._fleet.entrants
-        lengths_m = self._fleet.lap_lengths_m.astype(np.float64)
-        progress_m: NDArray[np.float64] = entrants["laps_done"] * lengths_m + entrants["arc_m"]
-        return progress_m.reshape(self._shape)
 
 
 def _cars_in(mask: np.integer, num_cars: int) -> list[int]:
@@ -214,15 +209,17 @@ def race(
     *,
     laps: int = DEFAULT_LAPS,
     num_races: int = 1,
-    start: RaceStart = "grid",
+    start: RaceStart = DEFAULT_START,
     seed: int = 0,
     num_threads: int | None = None,
     progress: OnProgress | None = None,
     on_step: OnStep | None = None,
+    is_every_tick_shown: bool = False,
 ) -> RaceCounts:
     """Drive `num_races` races at once until each is over. The results do not depend on the number of threads.
 
-    `on_step` is called with the fleet and the actions of the step, at the start and after each step.
+    `on_step` is called with the fleet and the actions of the step, at the start and after each step. A step lasts as
+    long as all drivers keep their actions, or a tick.
     """
     num_cars, threads = check_entries(entries), num_threads or default_threads()
     fleet = RaceFleet([track], RacerSettings(), num_races, num_cars, laps, start, num_threads)
@@ -234,7 +231,7 @@ def race(
     owned = np.split(rows, np.cumsum([entry.num_cars for entry in entries])[:-1], axis=1)
     pilots = [_Pilot(entry, fleet, part.reshape(-1), seed, threads) for entry, part in zip(entries, owned, strict=True)]
     repeat, counter, actions = (
-        gcd(*(one.action_repeat for one in pilots)),
+        1 if is_every_tick_shown else gcd(*(one.action_repeat for one in pilots)),
         RaceCounter(fleet),
         np.zeros((fleet.num_cars, 3), np.float32),
     )
@@ -258,6 +255,7 @@ def race(
 
 def _fraction_done(fleet: RaceFleet) -> float:
     """How much of all races was driven, by the leaders."""
-    entrants = fleet.entrants.reshape(fleet.num_races, -1)
-    laps = (entrants["laps_done"] + entrants["arc_m"] / fleet.lap_lengths_m[0]).max(axis=1) / fleet.laps
-    return float(np.where(entrants["is_over"][:, 0] != 0, 1.0, np.clip(laps, 0.0, 1.0)).mean())
+    shape = (fleet.num_races, fleet.cars_per_race)
+    parts = (fleet.progress_m / fleet.lap_lengths_m).reshape(shape).max(axis=1) / fleet.laps
+    is_over = fleet.entrants["is_over"].reshape(shape)[:, 0] != 0
+    return float(np.where(is_over, 1.0, np.clip(parts, 0.0, 1.0)).mean())

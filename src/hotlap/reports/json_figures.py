@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hotlap.evaluation.lap_comparison import Comparison
+from hotlap.evaluation.race_replay import RaceReplay
+from hotlap.evaluation.races import RaceCounts
 from hotlap.reports.model_laps import Baselines, ModelLaps
 from hotlap.reports.road_laps import RoadLaps, summarise_roads
 
@@ -40,6 +42,25 @@ def roads_as_dict(roads: Sequence[RoadLaps], files: Sequence[Path]) -> dict[str,
         "median_gap_to_optimal": summary.median_gap,
         "worst_gap_to_optimal": summary.worst_gap,
     }
+
+
+def race_as_dict(replay: RaceReplay, counts: RaceCounts) -> dict[str, Any]:
+    """A race, with a row for each car in the order in which they came in; what does not exist is not finite."""
+    cars = [
+        {
+            "driver": replay.drivers[car],
+            "position": int(counts.positions[0, car]),
+            "slot": int(counts.slots[0, car]) + 1,
+            "race_time_sec": float(counts.race_times_s[0, car]),
+            "best_lap_time_sec": float(counts.best_laps_s[0, car]),
+            "contacts": int(counts.contacts[0, car]),
+            "at_fault_contacts": int(counts.faults[0, car]),
+            "overtakes": int(counts.overtakes[0, car]),
+            "clean_overtakes": int(counts.clean_overtakes[0, car]),
+        }
+        for car in counts.positions[0].argsort(kind="stable")
+    ]
+    return {"track": replay.track, "laps": replay.laps, "start": replay.start, "seed": replay.seed, "cars": cars}
 
 
 def _road_as_dict(road: RoadLaps, file: Path) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The CPU engine of races: `race_step.py` over N races on threads. These are the compiled functions Python calls."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +21,10 @@ from hotlap.sim.race_step import (
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.step import Batch, make_batch
+from hotlap.sim.thread_team import ThreadTeam
 from hotlap.sim.vehicle import CAR_DTYPE
+
+_TEAM = ThreadTeam()  # of all engines of this process: an engine may be copied, sent or forked at any time
 
 
 @kernel
@@ -138,14 +139,7 @@ class CpuRaceEngine:
             span = bounds[part], bounds[part + 1]
             step_races(*span, actions, *scenario, race, batch, field, autoreset, repeat)
 
-        if num_parts == 1:
-            work(0)
-        else:
-            with ThreadPoolExecutor(num_parts - 1) as pool:
-                others = [pool.submit(work, part) for part in range(1, num_parts)]
-                work(0)
-                for other in others:
-                    other.result()
+        _TEAM.run(work, num_parts)
         return ALL_FINE
 
     def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:

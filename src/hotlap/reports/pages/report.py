@@ -1,16 +1,21 @@
-"""Writes reports to disk: a page and its pictures, on a driver's lap on many roads, or on training runs."""
+"""Writes reports to disk: a page and its pictures, on a driver's lap, on many roads, on a race, or on training runs."""
 
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hotlap.errors import OutputFileError
 from hotlap.evaluation.lap_comparison import Comparison
+from hotlap.evaluation.race_replay import RaceReplay
+from hotlap.evaluation.races import RaceCounts
+from hotlap.reports.formatting import counted
 from hotlap.reports.html import PAGE_NAME, Picture
 from hotlap.reports.model_laps import Baselines, ModelLaps, fastest_laps
 from hotlap.reports.pages.lap_page import render_comparison
+from hotlap.reports.pages.race_page import render_race
 from hotlap.reports.pages.roads_page import render_roads
 from hotlap.reports.pages.run_page import RunPictures, render_run, render_runs
 from hotlap.reports.plots.chart import short_name
@@ -18,6 +23,7 @@ from hotlap.reports.plots.lap_charts import draw_comparison, draw_deltas
 from hotlap.reports.plots.learning_curves import draw_lap_times, draw_learning_curve, draw_reward_terms
 from hotlap.reports.plots.maps import draw_path, draw_racing_lines, draw_road
 from hotlap.reports.plots.panels import colour_of
+from hotlap.reports.plots.race_chart import RaceHistory, draw_race_chart
 from hotlap.reports.road_laps import RoadLaps
 from hotlap.reports.run_record import RunGroup
 from hotlap.tracks.registry import Track
@@ -33,6 +39,7 @@ PICTURE_NAMES = (
     "learning.png",
     "laps.png",
     "reward-terms.png",
+    "gaps.png",
 )
 ROAD_PICTURES = "road-[0-9][0-9]-*.png"  # those of a report on roads
 
@@ -54,6 +61,16 @@ def write_road_report(roads: Sequence[RoadLaps], folder: Path, driver_name: str,
         for number, road in enumerate(roads, start=1)
     ]
     return _write(folder, render_roads(roads, pictures, name, notes), pictures)
+
+
+def write_race_report(replay: RaceReplay, counts: RaceCounts, history: RaceHistory, track: Track, folder: Path) -> Path:
+    """Write the page on a race and its picture into `folder`; returns the page's path."""
+    _make_folder(folder)
+    names = [short_name(name) for name in replay.drivers]
+    png = draw_race_chart(history, names, counts.positions[0], f"{track.name}, {counted(replay.laps, 'lap')}")
+    caption = "Each car's gap to the winner along the race; where a line ends, the car was out."
+    picture = Picture("gaps.png", "Gaps", caption, png, is_chart=True)
+    return _write(folder, render_race(replace(replay, drivers=names), counts, track, picture), [picture])
 
 
 def write_run_report(

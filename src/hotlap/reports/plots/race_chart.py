@@ -33,10 +33,9 @@ class RaceHistory:
 
     def add(self, fleet: RaceFleet) -> None:
         """Add the race as it is now."""
-        lengths_m = fleet.lap_lengths_m.astype(np.float64)
-        self.lap_m, self.laps = float(lengths_m[0]), fleet.laps
+        self.lap_m, self.laps = float(fleet.lap_lengths_m[0]), fleet.laps
         self._times_s.append(int(fleet.entrants["tick"][0]) / TICKS_PER_SECOND)
-        self._progress_m.append(fleet.entrants["laps_done"] * lengths_m + fleet.entrants["arc_m"])
+        self._progress_m.append(fleet.progress_m)
 
     def arrivals_s(self, places_m: NDArray[np.float64]) -> NDArray[np.float64]:
         """When each car first was at each place of the race, (cars, places); NaN where it never was."""
