@@ -2,15 +2,22 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the extra `train` brings.
-LEFT_OUT = ("torch", "stable_baselines3", "tensorboard")
 WORKING = [
     "--help",
     "tracks list",
@@ -50,12 +57,45 @@ print(json.dumps(answers))
 """
 
 
+def needed(requirements: list[str]) -> set[str]:
+    """The distributions that these requirements bring, directly or not."""
+    found: set[str] = set()
+    rest = [(Requirement(text), "") for text in requirements]
+    while rest:
+        requirement, extra = rest.pop()
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        if name not in found:
+            found.add(name)
+            further = [Requirement(text) for text in metadata.requires(name) or []]
+            rest += [(one, extra) for one in further for extra in ("", *requirement.extras)]
+    return found
+
+
+def left_out() -> list[str]:
+    """The top-level modules of everything that is installed here, but not by `pip install hotlap`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brought = {"hotlap", "pip", "setuptools", *needed(project["dependencies"])}
+    homes = metadata.packages_distributions()
+    return [
+        module
+        for module, names in homes.items()
+        if re.fullmatch(r"\w+", module) and not {canonicalize_name(name) for name in names} & brought
+    ]
+
+
+def test_the_extra_train_brings_torch_and_the_package_alone_does_not():
+    assert {"torch", "stable_baselines3", "tensorboard", "google", "pandas"} <= set(left_out())
+    assert not {"numpy", "numba", "starlette", "pydantic", "hotlap"} & set(left_out())
+
+
 @pytest.fixture(scope="module")
 def answers(compiled, tmp_path_factory):
     """Exit code, output and errors of each command in a Python without these libraries."""
     folder = tmp_path_factory.mktemp("bare")
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HOTLAP_HOME": str(folder / "home")}
-    command = [sys.executable, "-c", SCRIPT, json.dumps([LEFT_OUT, WORKING + REFUSED])]
+    command = [sys.executable, "-c", SCRIPT, json.dumps([left_out(), WORKING + REFUSED])]
     answer = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=55, check=False)
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout.splitlines()[-1])
