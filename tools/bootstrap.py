@@ -149,7 +149,7 @@ def ensure_environment(verb: str) -> None:
     if extra and not done.get(extra):
         done[extra] = True
         say(f"installing {content}")
-        if not venv.pip_install("-c", str(packages.CONSTRAINTS), "--no-build-isolation", "-e", f".[{extra}]"):
+        if not venv.pip_install("-c", str(packages.CONSTRAINTS), "-e", f".[{extra}]"):
             say(f"not all of it is available here: {otherwise}")
     if done != stamp:
         STAMP.write_text(json.dumps(done, indent=2) + "\n", encoding="utf-8")
