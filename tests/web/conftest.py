@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from web.chromium import Chromium, find_chromium
+from web.chromium import Chromium, Page, find_chromium
 
 SERVER_START_S = 120
 
@@ -107,3 +107,20 @@ def new_browser() -> Iterator[Callable[[], Chromium]]:
 def browser(new_browser: Callable[[], Chromium]) -> Chromium:
     """One browser."""
     return new_browser()
+
+
+@pytest.fixture(scope="session")
+def shared_browser() -> Iterator[Chromium]:
+    """One browser for many tests."""
+    if find_chromium() is None and os.environ.get("CI") != "true":
+        pytest.skip("no Chromium; on Debian: apt-get install chromium")
+    browser = Chromium()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def open_page(shared_browser: Chromium) -> Iterator[Callable[..., Page]]:
+    """Opens pages in the shared browser as to a new visitor; they are closed with the test."""
+    yield lambda url, *size, **looks: shared_browser.open(url, *size, is_new=True, **looks)
+    shared_browser.close_pages()

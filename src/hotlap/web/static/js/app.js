@@ -108,13 +108,12 @@ class App {
   }
 
   key(event) {
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog')
-    )
+    if (event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog'))
       return;
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      if (this.view === 'draw') this.views.draw.key(event);
+      return;
+    }
     if (!pressKey(this, event)) this.views[this.view]?.key?.(event);
   }
 
