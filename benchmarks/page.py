@@ -108,7 +108,9 @@ def measure(seconds: float) -> dict[str, Any]:
                 figures["first_moving_car_sec"] = time.perf_counter() - began
                 page.evaluate(CARS)
                 figures["cars_12"] = frame_figures(page, seconds)
-                page.evaluate("hotlap.app.toggleCamera()")
+                page.evaluate("void hotlap.app.stage.camera.setMode('chase')")
+                figures["cars_12_road_ahead_up"] = frame_figures(page, seconds)
+                page.evaluate("void hotlap.app.stage.camera.setMode('track')")
                 figures["cars_12_whole_track"] = frame_figures(page, seconds)
                 page.go(f"{url}#learn")
                 page.wait("hotlap.app.stage.swarm")

@@ -43,7 +43,8 @@ export function drawCar(context, camera, pose, colour, alpha = 1) {
   const { scale } = camera;
   const [sx, sy] = camera.toScreen(pose.x, pose.y);
   const shown = Math.max(scale, 3.2); // a car stays visible on a map of the whole track
-  const [cos, sin] = [Math.cos(pose.yaw) * shown, Math.sin(pose.yaw) * shown];
+  const yaw = pose.yaw - camera.turn;
+  const [cos, sin] = [Math.cos(yaw) * shown, Math.sin(yaw) * shown];
   context.globalAlpha = alpha;
   if (scale > 2.5) {
     context.setTransform(cos, -sin, -sin, -cos, sx + 0.35 * scale, sy + 0.45 * scale);
@@ -94,7 +95,7 @@ export function drawCar(context, camera, pose, colour, alpha = 1) {
 export function drawSwarm(context, camera, poses, count, colourOf) {
   const shown = Math.max(camera.scale, 1.9);
   for (let k = 0; k < count; k += 1) {
-    const [x, y, yaw] = [poses[3 * k], poses[3 * k + 1], poses[3 * k + 2]];
+    const [x, y, yaw] = [poses[3 * k], poses[3 * k + 1], poses[3 * k + 2] - camera.turn];
     if (!camera.sees(x, y)) continue;
     const [sx, sy] = camera.toScreen(x, y);
     const [cos, sin] = [Math.cos(yaw) * shown, Math.sin(yaw) * shown];
@@ -257,7 +258,8 @@ export function drawBrakingLine(context, camera, track, arc, speed, dpr) {
     }
     const colour = excess > 2 ? COLOURS.loss : excess > -1.5 ? '#ffd84a' : '#5fe08a';
     const [sx, sy] = camera.toScreen(line.x[at], line.y[at]);
-    const angle = Math.atan2(-(line.y[(at + 1) % count] - line.y[at]), line.x[(at + 1) % count] - line.x[at]);
+    const next = (at + 1) % count;
+    const angle = camera.turn - Math.atan2(line.y[next] - line.y[at], line.x[next] - line.x[at]);
     const size = Math.max(1.0 * camera.scale, 4 * dpr);
     context.globalAlpha = 0.95 - 0.6 * (k / ahead);
     context.fillStyle = colour;

@@ -7,6 +7,7 @@ import { showPanel } from './editor_panel.js';
 import { drawGrid, drawHandles } from './editor_picture.js';
 import { make } from './format.js';
 import { solveOptimum } from './optimum.js';
+import { panelInsets } from './toolbar.js';
 import { forgetTrack, parseTrack } from './tracks.js';
 
 const SPAN_M = 420;
@@ -48,12 +49,11 @@ export class DrawView {
     this.isShown = true;
     this.before = app.track;
     app.stage.setCars([]);
-    app.setInsets();
-    app.stage.camera.fix(SPAN_M);
     this.hasRoad = false;
     app.stage.isShown = false; // from now on, not from the next frame: it would draw over the grid
-    if (!this.owned) await this.freeName();
+    if (!this.owned) this.name = await app.server.freeName(FIRST_NAME);
     this.panel();
+    this.fix();
     app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
     if (more?.get('line')) {
       try {
@@ -70,9 +70,16 @@ export class DrawView {
     this.isShown = false;
     clearTimeout(this.timer);
     const { stage } = this.app;
+    this.app.resetCamera();
     stage.camera.isPlaced = false;
-    stage.camera.setMode('follow');
     if (this.before) stage.setTrack(this.before);
+  }
+
+  /** The picture of all that can be drawn on, beside the panel. */
+  fix() {
+    const { stage } = this.app;
+    stage.camera.inset = panelInsets(stage);
+    stage.camera.fix(SPAN_M);
   }
 
   get isReady() {
@@ -158,7 +165,10 @@ export class DrawView {
     this.owned = null;
     this.changed();
     this.paint();
-    this.freeName().then(() => this.isOpen && this.panel());
+    this.app.server.freeName(FIRST_NAME).then((name) => {
+      this.name = name;
+      if (this.isOpen) this.panel();
+    });
   }
 
   /** Remember the drawing as it is, before it changes. */
@@ -261,7 +271,7 @@ export class DrawView {
     const generalist = app.drivers.find((one) => one.kind === 'generalist');
     const entries = generalist ? [await makeEntry(generalist, this.road)] : [];
     stage.setCars(entries);
-    stage.camera.fix(SPAN_M);
+    this.fix();
     stage.onDraw = (context, camera) => drawHandles(this, context, camera);
   }
 
@@ -276,7 +286,7 @@ export class DrawView {
     try {
       if (this.saved !== id) {
         const isOwn = this.owned === id;
-        if (!isOwn) id = await this.freeName(id);
+        if (!isOwn) id = await app.server.freeName(id);
         if (id !== this.name.trim().toLowerCase() && !isOwn)
           app.say(`There is a ${this.name} already: saved as ${id}.`);
         await app.server.post('api/tracks', { id, ...this.drawing(), replace: isOwn });
@@ -290,17 +300,6 @@ export class DrawView {
       app.say(error.message);
       return null;
     }
-  }
-
-  /** A name that no track has: the one wanted, or with a number; without one, of a new drawing. */
-  async freeName(wanted = null) {
-    const tracks = this.app.server.connected ? await this.app.server.tracks().catch(() => []) : [];
-    const ids = new Set(tracks.map((one) => one.id));
-    const first = wanted || FIRST_NAME;
-    let [id, number] = [first, 2];
-    for (; ids.has(id); number += 1) id = `${first}-${number}`;
-    if (!wanted) this.name = id;
-    return id;
   }
 
   async download() {

@@ -6,10 +6,12 @@ import { find, make, stepsText } from './format.js';
 import { drawCharts } from './learn_charts.js';
 import { fetchBytes } from './server.js';
 import { Swarm } from './swarm.js';
+import { loadTrack } from './tracks.js';
 
 const SWARM_CARS = 256;
 const RECORDED = 'recorded';
 const DEFAULT_RECIPE = 'racer-ppo';
+const OTHER_TRACK = '. Your own track stays chosen for the other views.';
 const ENDED = ['stopped', 'finished', 'failed'];
 
 export class LearnView {
@@ -31,6 +33,7 @@ export class LearnView {
     if (!this.isOpen) return;
     const first =
       this.runs.find((one) => one.id === wanted) ||
+      this.runs.find((one) => one.state === 'running' && one.track === app.track.id) ||
       this.runs.find((one) => one.state === 'running') ||
       this.runs.find((one) => one.track === app.track.id) ||
       this.runs[0];
@@ -44,8 +47,8 @@ export class LearnView {
     this.events = null;
     const { stage } = this.app;
     stage.setSwarm(null);
-    stage.camera.setMode('follow');
-    this.app.tools();
+    stage.setTrack(this.app.track);
+    this.app.resetCamera();
   }
 
   async loadRuns() {
@@ -66,10 +69,15 @@ export class LearnView {
     this.shownStep = null;
     this.bestUrl = null;
     const listed = this.runs.find((one) => one.id === id);
-    if (listed.track !== app.track.id) {
-      app.go('learn', { track: listed.track, driver: id });
+    try {
+      // The run's road is shown; the visitor's own choice of a track stays.
+      this.road = await loadTrack(listed.track, app.engine.description);
+    } catch (error) {
+      app.say(error.message);
       return;
     }
+    if (!this.isOpen) return;
+    app.stage.setTrack(this.road);
     this.run = id === RECORDED ? this.recorded : { curves: {}, ...listed };
     app.stage.setSwarm(null);
     app.stage.setCars([]);
@@ -138,7 +146,15 @@ export class LearnView {
       this.doneChart = make('canvas', { class: 'chart' });
       this.gapChart = make('canvas', { class: 'chart' });
       this.returnChart = make('canvas', { class: 'chart' });
+      const isOther = run.track !== app.track.id;
       parts.push(
+        make(
+          'p',
+          { id: 'run-track' },
+          'It learned on ',
+          make('b', { text: this.road.name }),
+          isOther ? OTHER_TRACK : '.',
+        ),
         this.status,
         make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider),
         this.buttons,
@@ -262,7 +278,7 @@ export class LearnView {
     try {
       const policy = parsePolicy(await fetchBytes(checkpoint.policy));
       if (!this.isOpen || run.id !== this.run.id || this.shownStep !== checkpoint.step) return;
-      app.stage.setSwarm(new Swarm(app.engine, app.track, policy, SWARM_CARS, checkpoint.step));
+      app.stage.setSwarm(new Swarm(app.engine, this.road, policy, SWARM_CARS, checkpoint.step));
       app.announce(`${SWARM_CARS} cars after ${stepsText(checkpoint.step)} decisions`);
     } catch (error) {
       app.say(error.message);
@@ -281,7 +297,6 @@ export class LearnView {
       const policy = parsePolicy(await fetchBytes(url));
       if (!this.isOpen || this.bestUrl !== stamp || (policy.step === this.bestStep && app.stage.cars.length)) return;
       this.bestStep = policy.step;
-      const { mode } = app.stage.camera;
       app.stage.setCars([
         {
           id: 'best',
@@ -291,7 +306,6 @@ export class LearnView {
           makePilot: (world, car) => new PolicyPilot(world, policy, car, 1),
         },
       ]);
-      app.stage.camera.mode = mode;
     } catch {
       this.bestUrl = null; // it was being replaced; the next event tries again
     }
@@ -300,15 +314,10 @@ export class LearnView {
   race(checkpoint) {
     const { app, run } = this;
     const id = run.id === RECORDED ? `recorded@${checkpoint.step}` : `run:${run.id}@${checkpoint.step}`;
-    app.addDriver({
-      id,
-      name: `AI after ${stepsText(checkpoint.step)}`,
-      kind: 'model',
-      track: app.track.id,
-      policy: checkpoint.policy,
-      replay: null,
-    });
-    app.go('race', { driver: id });
+    const name = `AI after ${stepsText(checkpoint.step)}`;
+    const driver = { id, name, kind: 'model', track: run.track, policy: checkpoint.policy, replay: null };
+    app.addDriver(driver, run.track);
+    app.go('race', { track: run.track, driver: id });
   }
 
   charts() {

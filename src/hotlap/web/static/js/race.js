@@ -6,7 +6,7 @@ import { drawBrakingLine } from './drawing.js';
 import { find, lapText, make } from './format.js';
 import { HumanPilot } from './input.js';
 import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
-import { FRIEND, listGhosts, makeGhost, OWN_BEST } from './race_ghosts.js';
+import { FRIEND, listGhosts, makeGhost, NO_GHOST, OWN_BEST } from './race_ghosts.js';
 import { showOptions } from './race_options.js';
 import { showResult } from './race_result.js';
 import { keepBest, recall } from './storage.js';
@@ -110,8 +110,7 @@ export class RaceView {
     stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
     stage.pace = app.pace;
     stage.paused = true;
-    stage.camera.setMode('follow');
-    app.tools();
+    app.resetCamera();
     this.pilot = pilot;
     this.numSectors = 0;
     this.still = 0;
@@ -170,6 +169,21 @@ export class RaceView {
     if (this.phase === 'idle') return;
     find('#overlay').replaceChildren();
     this.countdown(AGAIN_LIGHT_S);
+  }
+
+  /** The window is not looked at any more. */
+  rest() {
+    if (this.phase === 'racing') this.pause();
+    else if (this.phase === 'countdown') this.prepare();
+  }
+
+  /** Other drivers than before are known: offer them, where no race is under way. */
+  driversChanged() {
+    if (this.phase !== 'idle') return;
+    const hadNone = this.wanted === NO_GHOST && !this.isChosen;
+    if (hadNone) this.wanted = null;
+    if (hadNone) this.prepare();
+    else showOptions(this, listGhosts(this));
   }
 
   pause() {

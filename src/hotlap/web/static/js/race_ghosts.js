@@ -7,7 +7,7 @@ import { lapText } from './format.js';
 import { decodeReplay, fromText, MAX_TICKS, recordRun, ReplayPilot } from './replay.js';
 import { bestOn } from './storage.js';
 
-const NO_GHOST = 'none';
+export const NO_GHOST = 'none';
 export const OWN_BEST = 'best';
 export const FRIEND = 'friend';
 

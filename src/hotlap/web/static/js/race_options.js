@@ -19,6 +19,7 @@ export function showOptions(race, ghosts) {
       id: 'ghost',
       onchange: (event) => {
         race.wanted = event.target.value;
+        race.isChosen = true;
         race.prepare();
       },
     },

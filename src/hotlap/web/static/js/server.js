@@ -69,6 +69,15 @@ export class Server extends EventTarget {
     return this.connected ? this.get('api/tracks') : (await fetch('data/tracks.json')).json();
   }
 
+  /** A name that no track has: the one wanted, or with a number. */
+  async freeName(wanted) {
+    const tracks = await this.tracks().catch(() => []);
+    const ids = new Set(tracks.map((one) => one.id));
+    let [id, number] = [wanted, 2];
+    for (; ids.has(id); number += 1) id = `${wanted}-${number}`;
+    return id;
+  }
+
   /** The drivers of a track: the server's, and those that ship with the page, which need not be driven first. */
   async drivers(track) {
     const id = encodeURIComponent(track);

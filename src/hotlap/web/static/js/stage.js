@@ -40,6 +40,8 @@ export class Stage {
     this.particles = new Particles();
     this.tickSeconds = 1 / engine.ticksPerSecond;
     new ResizeObserver(() => this.resize()).observe(canvas);
+    // The map's box is hidden in some views, and has no size there.
+    if (minimap) new ResizeObserver(() => this.resizeMap()).observe(minimap);
     this.resize();
     this.last = performance.now();
     const frame = (now) => {
@@ -69,6 +71,7 @@ export class Stage {
     if (!this.minimap || !this.track) return;
     const box = this.minimap.getBoundingClientRect();
     const [width, height] = [Math.round(box.width * this.dpr), Math.round(box.height * this.dpr)];
+    this.mapLayer = null;
     if (!width || !height) return;
     this.minimap.width = width;
     this.minimap.height = height;

@@ -4,6 +4,7 @@ import { levelScale, nearestLevel } from './camera.js';
 import { COLOURS, SPEEDS, speedBand } from './colours.js';
 
 const TILE = 384; // pixels
+const SEAM = 1; // pixels around a tile that its neighbours have too, so that no gap is seen between turned ones
 const MAX_TILES = 140;
 const MAX_NEW_TILES_PER_FRAME = 3;
 const KERB_CURVATURE = 1 / 75;
@@ -154,51 +155,65 @@ export class TrackPicture {
   draw(context, camera) {
     const level = nearestLevel(camera.scale);
     const scale = levelScale(level);
-    const ratio = camera.scale / scale;
-    const isExact = Math.abs(ratio - 1) < 1e-6;
+    const isExact = !camera.turn && Math.abs(camera.scale / scale - 1) < 1e-6;
     // The world's origin on the canvas; whole pixels at rest, so that copying needs no smoothing.
-    const originX = camera.width / 2 - camera.x * camera.scale;
-    const originY = camera.height / 2 + camera.y * camera.scale;
-    const size = TILE * ratio;
-    const [i0, i1] = [Math.floor(-originX / size), Math.floor((camera.width - originX) / size)];
-    const [j0, j1] = [Math.floor(-originY / size), Math.floor((camera.height - originY) / size)];
-    let budget = this.tiles.size ? MAX_NEW_TILES_PER_FRAME : Infinity;
+    const size = (TILE * camera.scale) / scale;
+    const seam = (SEAM * camera.scale) / scale;
+    const [originX, originY] = [
+      camera.width / 2 - camera.x * camera.scale,
+      camera.height / 2 + camera.y * camera.scale,
+    ];
+    const box = camera.box();
+    const metres = TILE / scale;
+    const [i0, i1] = [Math.floor(box.x0 / metres), Math.floor(box.x1 / metres)];
+    const [j0, j1] = [Math.floor(-box.y1 / metres), Math.floor(-box.y0 / metres)];
+    this.budget = this.tiles.size ? MAX_NEW_TILES_PER_FRAME : Infinity;
     context.fillStyle = COLOURS.ground;
+    if (camera.turn) {
+      context.translate(camera.width / 2, camera.height / 2);
+      context.rotate(camera.turn);
+      context.translate(-camera.width / 2, -camera.height / 2);
+    }
     for (let j = j0; j <= j1; j += 1) {
       for (let i = i0; i <= i1; i += 1) {
-        const key = `${level}:${i}:${j}`;
-        let tile = this.tiles.get(key);
-        if (!tile && budget > 0) {
-          budget -= 1;
-          tile = this.paint(scale, i, j);
-        }
+        const tile = this.find(level, i, j);
         const [x, y] = [originX + i * size, originY + j * size];
-        if (!tile) {
-          context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
-          continue;
-        }
-        this.tiles.delete(key); // the most recently used are last
-        this.tiles.set(key, tile);
-        if (isExact) context.drawImage(tile.canvas, Math.round(x), Math.round(y));
-        else context.drawImage(tile.canvas, Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+        if (!tile) context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+        else if (isExact) context.drawImage(tile.canvas, Math.round(x) - SEAM, Math.round(y) - SEAM);
+        else context.drawImage(tile.canvas, x - seam, y - seam, size + 2 * seam, size + 2 * seam);
       }
     }
+    context.setTransform(1, 0, 0, 1, 0, 0);
     for (const key of this.tiles.keys()) {
       if (this.tiles.size <= MAX_TILES) break;
       this.tiles.delete(key);
     }
   }
 
+  /** A tile, painted where it is not there yet and few others were for this frame; else null. */
+  find(level, i, j) {
+    const key = `${level}:${i}:${j}`;
+    let tile = this.tiles.get(key);
+    if (!tile && this.budget > 0) {
+      this.budget -= 1;
+      tile = this.paint(levelScale(level), i, j);
+    }
+    if (!tile) return null;
+    this.tiles.delete(key); // the most recently used are last
+    this.tiles.set(key, tile);
+    return tile;
+  }
+
   /** Draw tile (i, j), counted from the world's origin to the right and down. */
   paint(scale, i, j) {
     const canvas = document.createElement('canvas');
-    canvas.width = canvas.height = TILE;
+    canvas.width = canvas.height = TILE + 2 * SEAM;
     const context = canvas.getContext('2d', { alpha: false });
     const metres = TILE / scale;
     const tile = { canvas, context, x0: i * metres, x1: (i + 1) * metres, y0: -(j + 1) * metres, y1: -j * metres };
     context.fillStyle = COLOURS.ground;
-    context.fillRect(0, 0, TILE, TILE);
-    context.setTransform(scale, 0, 0, -scale, -i * TILE, -j * TILE);
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.setTransform(scale, 0, 0, -scale, SEAM - i * TILE, SEAM - j * TILE);
     this.paintGround(context, tile, scale);
     const { paths } = this;
     const px = 1 / scale;
