@@ -26,6 +26,12 @@ export class RaceView {
     this.delta = null;
     this.numLaps = recall('laps', 2);
     this.useLine = recall('braking-line', false);
+    for (const [name, action] of [
+      ['pause', () => this.pause()],
+      ['restart', () => this.restart()],
+      ['turn-camera', () => app.toggleCamera()],
+    ])
+      find(`[data-action=${name}]`).addEventListener('click', action);
   }
 
   get isRacing() {
@@ -49,6 +55,7 @@ export class RaceView {
 
   setPhase(phase) {
     this.phase = phase;
+    document.body.dataset.phase = phase;
     document.body.classList.toggle('racing', phase === 'racing' || phase === 'countdown');
     document.body.classList.toggle('finished', phase === 'finished');
     this.app.controls.isActive = phase === 'racing' || phase === 'countdown';
