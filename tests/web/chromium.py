@@ -128,6 +128,12 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
+    def delay(self, milliseconds: int) -> None:
+        """Let every answer of a server come this much later."""
+        self.call("Network.enable")
+        throughput = {"downloadThroughput": -1, "uploadThroughput": -1}
+        self.call("Network.emulateNetworkConditions", offline=False, latency=milliseconds, **throughput)
+
     def reload(self) -> None:
         self.evaluate("void (window.isOld = true)")
         self.call("Page.reload")

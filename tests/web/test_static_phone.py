@@ -14,12 +14,15 @@ OVERLAPS = """(() => {
   for (const name of names) {
     const element = document.querySelector(name);
     const box = element?.getBoundingClientRect();
-    if (!box?.width || !box.height || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    if (!box?.width || !box.height) continue;
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
     shown.push([name, box]);
   }
   const found = [];
-  for (const [name, box] of shown)
-    if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1) found.push(`${name} is outside`);
+  for (const [name, box] of shown) {
+    const isInside = box.left > -1 && box.top > -1 && box.right < innerWidth + 1 && box.bottom < innerHeight + 1;
+    if (!isInside) found.push(`${name} is outside`);
+  }
   shown.forEach(([a, one], k) => {
     for (const [b, other] of shown.slice(k + 1)) {
       if (a === '.bar' && b === '.bar nav') continue;

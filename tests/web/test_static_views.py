@@ -54,22 +54,14 @@ def test_learn_keeps_the_visitors_track_and_says_where_its_run_is(static_page, o
 
 def test_drivers_that_arrive_late_are_offered_as_ghosts(static_page, open_page):
     page = open_page("about:blank")
-    page.call("Network.enable")
-    page.call(
-        "Network.emulateNetworkConditions",
-        offline=False,
-        latency=LATENCY_MS,
-        downloadThroughput=-1,
-        uploadThroughput=-1,
-    )
+    page.delay(LATENCY_MS)
     page.go(f"{static_page.url}#race")
     page.wait("document.querySelector('#ghost')?.options.length > 1")
     assert page.evaluate("document.querySelector('#ghost').value") != "none"
     page.wait("document.querySelector('.grid-start h1')?.textContent.startsWith('Beat')")
     # A list of drivers that comes while the panel is open is offered too.
-    page.evaluate(
-        "hotlap.app.addDriver({ ...hotlap.app.drivers[0], id: 'late', name: 'Late' }), hotlap.app.driversChanged()"
-    )
+    late = "{ ...hotlap.app.drivers[0], id: 'late', name: 'Late' }"
+    page.evaluate(f"hotlap.app.addDriver({late}), hotlap.app.driversChanged()")
     page.wait("[...document.querySelectorAll('#ghost option')].some((one) => one.textContent === 'Late')")
     assert page.errors == []
 

@@ -1,5 +1,6 @@
 // The page: views by the address, the track, the toolbar, keys, and what tests and tinkerers can ask.
 
+import { Board, ownName } from './board.js';
 import { LeaderboardView } from './leaderboard.js';
 import { firstMode, MODES } from './camera.js';
 import { loadEngine } from './engine.js';
@@ -39,6 +40,7 @@ class App {
       further: new Map(),
     });
     this.canvas = find('#canvas');
+    this.board = new Board(server);
     this.hud = new Hud(find('#hud'));
     this.stage = new Stage(engine, this.canvas, find('#minimap'));
     this.controls = new Controls(engine.description.car);
@@ -163,6 +165,12 @@ class App {
     this.go('race', {});
   }
 
+  /** Race at once, against whoever comes next. */
+  raceNow() {
+    this.pending = { isStarted: true };
+    return this.go('race', {});
+  }
+
   playReplay(replay) {
     this.pending = { replay };
     this.go('watch', {});
@@ -171,8 +179,8 @@ class App {
   /** Copy a link that holds the replay itself. */
   async share(text) {
     const query = this.track.id === DEFAULT_TRACK ? '' : `?track=${this.track.id}`;
-    const driver = encodeURIComponent(recall('name', 'You'));
-    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}&driver=${driver}`;
+    const driver = ownName() ? `&driver=${encodeURIComponent(ownName())}` : '';
+    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}${driver}`;
     await this.copyLink(link, 'The link is copied. Whoever opens it sees this lap driven again.');
     return link;
   }
@@ -232,7 +240,7 @@ class App {
         this.say(error.message);
       }
     }
-    await this.views[wanted.view].show({ wanted: wanted.driver, friend: pending.friend, replay, more: wanted.more });
+    await this.views[wanted.view].show({ wanted: wanted.driver, more: wanted.more, ...pending, replay });
   }
 
   setTrack(track) {

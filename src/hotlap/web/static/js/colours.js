@@ -26,17 +26,27 @@ export const COLOURS = {
 export const MEDALS = { gold: '#ffc640', silver: '#c9d1d9', bronze: '#cd8a52' };
 /** Slow to fast. */
 export const SPEEDS = ['#ff4b4b', '#ff8f3f', '#ffd84a', '#5fe08a', '#3fc4ff'];
-/** Of kinds of drivers; further cars take the rest in turn. They differ in brightness too. */
+/** Of kinds of drivers. They differ in brightness too. */
 export const KINDS = {
   human: '#ff8f3f',
   champion: '#ffc640',
   generalist: '#3fc4ff',
-  model: '#ffc640',
+  rival: '#ff6fa8',
   casual: '#c9d1d9',
   optimal: '#b08cff',
   replay: '#5fe08a',
 };
-export const FURTHER = ['#3fc4ff', '#5fe08a', '#ff6fa8', '#ff8f3f', '#e8ecf0', '#7fd4c1', '#d6b4ff', '#ffd84a'];
+const FURTHER = ['#7fd4c1', '#e9a06b', '#9db8ff', '#d6e36a', '#e8b7d4', '#8fd18a', '#c7a17a', '#6fb7a8'];
+const RECORDED = '#ff6fa8';
+
+/** A driver's colour, the same wherever it is shown: of its kind, and for a model by its id. */
+export function driverColour({ id, kind }) {
+  if (id === 'recorded') return RECORDED;
+  if (kind !== 'model') return KINDS[kind] || KINDS.replay;
+  let sum = 0;
+  for (const letter of id) sum = (31 * sum + letter.charCodeAt(0)) % 9973;
+  return FURTHER[sum % FURTHER.length];
+}
 
 /** Index of a speed's colour. */
 export function speedBand(speed, top) {

@@ -4,7 +4,7 @@ import { KINDS } from './colours.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
 import { find, make, stepsText } from './format.js';
 import { drawCharts } from './learn_charts.js';
-import { fetchBytes } from './server.js';
+import { fetchBytes, runName } from './server.js';
 import { Swarm } from './swarm.js';
 import { loadTrack } from './tracks.js';
 
@@ -12,6 +12,7 @@ const SWARM_CARS = 256;
 const RECORDED = 'recorded';
 const DEFAULT_RECIPE = 'racer-ppo';
 const OTHER_TRACK = '. Your own track stays chosen for the other views.';
+const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
 const ENDED = ['stopped', 'finished', 'failed'];
 
 export class LearnView {
@@ -121,7 +122,7 @@ export class LearnView {
         ...this.runs.map((one) =>
           make('option', {
             value: one.id,
-            text: one.id === RECORDED ? `Recorded run, ${one.track}` : `${one.id} · ${one.track} · ${one.state}`,
+            text: one.id === RECORDED ? 'The recorded run' : runName(one.id, this.trackName(one.track)),
           }),
         ),
       );
@@ -163,7 +164,12 @@ export class LearnView {
       parts.push(make('div', {}, this.lapChart, this.doneChart, this.gapChart, this.returnChart));
     }
     side.replaceChildren(make('div', { class: 'panel stack' }, ...parts), this.form());
-    app.announce(run ? `Run ${run.id}` : 'No run yet');
+    side.scrollTop = 0; // the status is what one wants to see
+    app.announce(run ? 'A run and its cars' : 'No run yet');
+  }
+
+  trackName(id) {
+    return this.app.trackList.find((one) => one.id === id)?.name || (this.road?.id === id ? this.road.name : id);
   }
 
   form() {
@@ -218,19 +224,22 @@ export class LearnView {
 
   /** Bring panel, swarm and the best so far up to the run as it is now. */
   async refresh() {
-    const { run } = this;
+    const { app, run } = this;
     if (!this.isOpen || !run || !this.status) return;
     const count = run.checkpoints.length;
     const fraction = run.steps ? Math.min(1, run.step / run.steps) : 0;
+    const isTraining = run.state === 'running' || run.step > 0;
+    const word =
+      { starting: isTraining ? 'Training' : 'Getting ready', running: 'Training' }[run.state] || STATES[run.state];
     this.status.textContent = run.error
-      ? `${run.state}: ${run.error}`
-      : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
+      ? `${word}: ${run.error}`
+      : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
     this.slider.max = Math.max(0, count - 1);
     if (this.follows) this.slider.value = Math.max(0, count - 1);
     const live = run.id !== RECORDED;
     const index = Number(this.slider.value);
     const checkpoint = run.checkpoints[index];
-    this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : 'no';
+    this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : '0';
     const buttons = [
       make('button', {
         class: 'button main',
@@ -256,6 +265,10 @@ export class LearnView {
     this.charts();
     await this.showBest();
     if (checkpoint && checkpoint.step !== this.shownStep) await this.swarm(checkpoint);
+    else if (!checkpoint && !app.stage.swarm) {
+      app.stage.setSwarm(new Swarm(app.engine, this.road, null, SWARM_CARS, 1));
+      app.announce(`${SWARM_CARS} untrained cars, as they are before they learn`);
+    }
   }
 
   slide(index) {

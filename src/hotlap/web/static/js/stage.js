@@ -129,7 +129,7 @@ export class Stage {
   begin(car) {
     car.pilot.begin?.();
     car.run = new Run(this.world, car.index);
-    car.pose = this.pose(car.index);
+    car.pose = this.pose(car);
     car.before = car.pose;
     car.lastWheels = null;
     car.trail = new Trail();
@@ -150,23 +150,9 @@ export class Stage {
     this.swarm = swarm;
   }
 
-  pose(index) {
-    const { read } = this.world;
-    const [yaw, forward, left] = [read.yaw_rad(index), read.forward_mps(index), read.left_mps(index)];
-    const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)];
-    return {
-      x: read.x_m(index),
-      y: read.y_m(index),
-      yaw,
-      forward,
-      left,
-      steer: read.steer(index),
-      throttle: read.throttle(index),
-      brake: read.brake(index),
-      speed: Math.hypot(forward, left),
-      vx: forward * cos - left * sin,
-      vy: forward * sin + left * cos,
-    };
+  /** A car's pose after the present tick. */
+  pose(car) {
+    return car.poseAt ? car.poseAt(this.tick) : this.world.pose(car.index);
   }
 
   /** One tick of everything. */
@@ -181,17 +167,18 @@ export class Stage {
         car.pilot.act(world, car.index);
       }
       world.step();
+      this.tick += 1;
       for (const car of this.cars) {
         const numLaps = car.run.laps.length;
         car.run.add();
         if (car.run.laps.length > numLaps) car.laps.push(car.run.laps.at(-1));
         car.before = car.pose;
-        car.pose = this.pose(car.index);
+        car.pose = this.pose(car);
         this.leaveMarks(car);
       }
     }
     this.swarm?.advance();
-    this.tick += 1;
+    if (!world) this.tick += 1;
     this.onTick?.();
   }
 
