@@ -8,6 +8,7 @@ export const COLOURS = {
   shadow: 'rgba(4,7,9,.45)',
   runoff: '#2a3b35',
   runoffStripe: '#2e413a',
+  deck: '#565d66',
   wall: '#8593a1',
   road: '#434a54',
   rubber: 'rgba(20,24,31,.20)',

@@ -51,6 +51,8 @@ export class DrawView {
     app.stage.setCars([]);
     this.hasRoad = false;
     app.stage.isShown = false; // from now on, not from the next frame: it would draw over the grid
+    this.fix();
+    this.paint();
     if (!this.owned) this.name = await app.server.freeName(FIRST_NAME);
     this.panel();
     this.fix();

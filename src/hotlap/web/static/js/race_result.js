@@ -48,7 +48,7 @@ export function showResult(race, { run, best, lap, medal, text, replay, verdict,
       status,
     ),
   );
-  find('#result .main').focus();
+  find('#result .main').focus({ preventScroll: true });
   return status;
 }
 

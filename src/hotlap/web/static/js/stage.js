@@ -1,5 +1,6 @@
 // The stage: cars driving on a track, tick by tick, and the picture of them, frame by frame.
 
+import { drawOver } from './bridges.js';
 import { Camera } from './camera.js';
 import { COLOURS } from './colours.js';
 import { drawCar, drawLabel, drawRays, drawSwarm, Particles, Trail } from './drawing.js';
@@ -262,19 +263,9 @@ export class Stage {
     }
     this.onDraw?.(context, camera, poses);
     this.particles.draw(context, camera);
-    // The car in focus is drawn last, on top of the others.
-    const order = this.cars.map((_, index) => index).sort((a, b) => (a === this.focus) - (b === this.focus));
-    for (const index of order) {
-      const car = this.cars[index];
-      let alpha = car.isGhost ? 0.62 : 1;
-      if (car.isGhost && poses[this.focus]) {
-        const apart = Math.hypot(poses[index].x - poses[this.focus].x, poses[index].y - poses[this.focus].y);
-        alpha *= 0.25 + 0.75 * Math.min(1, apart / GHOST_NEAR_M);
-      }
-      if (camera.sees(poses[index].x, poses[index].y)) drawCar(context, camera, poses[index], car.colour, alpha);
-    }
+    this.drawCars(poses);
     if (this.showLabels && this.cars.length > 1) {
-      for (const index of order) {
+      for (const index of this.cars.keys()) {
         const [me, other] = [poses[this.focus], poses[index]];
         const isNear = me && Math.hypot(me.x - other.x, me.y - other.y) < GHOST_NEAR_M;
         if (index !== this.focus && !isNear && camera.sees(other.x, other.y)) {
@@ -283,6 +274,30 @@ export class Stage {
       }
     }
     this.drawMinimap(poses);
+  }
+
+  /** The cars, that in focus on top of the others; first those under a bridge, then its deck. */
+  drawCars(poses) {
+    const { context, camera } = this;
+    const order = this.cars.map((_, index) => index).sort((a, b) => (a === this.focus) - (b === this.focus));
+    const { bridges } = this.picture;
+    const isUnder = (index) => bridges.some((one) => one.under.has(this.world.read.node(index)));
+    const below = bridges.length ? order.filter(isUnder) : [];
+    for (const index of below) this.drawOne(index, poses);
+    if (below.length) drawOver(context, camera, bridges);
+    for (const index of order) if (!below.includes(index)) this.drawOne(index, poses);
+  }
+
+  drawOne(index, poses) {
+    const { camera } = this;
+    const [car, pose, focused] = [this.cars[index], poses[index], poses[this.focus]];
+    if (!camera.sees(pose.x, pose.y)) return;
+    let alpha = car.isGhost ? 0.62 : 1;
+    if (car.isGhost && focused) {
+      const apart = Math.hypot(pose.x - focused.x, pose.y - focused.y);
+      alpha *= 0.25 + 0.75 * Math.min(1, apart / GHOST_NEAR_M);
+    }
+    drawCar(this.context, camera, pose, car.colour, alpha);
   }
 
   drawMinimap(poses) {

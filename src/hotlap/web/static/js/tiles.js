@@ -1,5 +1,6 @@
 // The still picture of a track: drawn once per zoom level into tiles, which are copied to the canvas.
 
+import { findBridges, paintBridge } from './bridges.js';
 import { levelScale, nearestLevel } from './camera.js';
 import { COLOURS, SPEEDS, speedBand } from './colours.js';
 
@@ -53,6 +54,7 @@ export class TrackPicture {
       kerbs: this.kerbs(),
       rubber: track.line ? loop(track.line) : loop(track.centre),
     };
+    this.bridges = findBridges(track);
     this.trees = this.plant();
     this.line = track.line ? this.speedLine() : null;
   }
@@ -235,6 +237,7 @@ export class TrackPicture {
     context.stroke(paths.right);
     if (scale > 0.8) this.paintKerbs(context);
     this.paintWalls(context, px);
+    for (const bridge of this.bridges) paintBridge(context, bridge, px);
     this.paintStart(context, scale);
     if (this.showLine && this.line) {
       context.lineWidth = Math.max(0.5, 1.6 * px);
