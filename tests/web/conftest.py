@@ -13,6 +13,7 @@ import pytest
 from web.chromium import Chromium, Page, find_chromium
 
 SERVER_START_S = 120
+GENERATED = ("test-010",)  # offered by the static site beside the built-in tracks
 
 
 class ServedPage:
@@ -70,7 +71,7 @@ def static_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage
     from hotlap.web.site import write_site
 
     folder = tmp_path_factory.mktemp("site")
-    write_site(folder)
+    write_site(folder, GENERATED)
     command = [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"]
     page = ServedPage(command, folder, r"port (\d+)")
     yield page

@@ -119,3 +119,18 @@ def test_with_reduced_motion_the_camera_stays(static_page, open_page):
     page.press("KeyC")  # a person may still ask for a camera that moves
     page.wait(f"{camera}[0] !== {before[0]!r}")
     assert page.errors == []
+
+
+def test_the_static_site_offers_generated_tracks_and_races_from_its_board(static_page, open_page):
+    page = open_page(static_page.url)
+    page.wait(SHOWN)
+    page.click("#track-button")
+    page.click("[data-track=test-010]")
+    page.wait("hotlap.state().track === 'test-010' && hotlap.state().cars.length")
+    assert page.state()["cars"][0]["id"] == "generalist"
+    open_view(page, "board")
+    page.wait("document.querySelectorAll('#board tbody tr').length")
+    page.evaluate("[...document.querySelectorAll('#board button')].find((one) => one.textContent === 'Race').click()")
+    page.wait("hotlap.state().view === 'race' && document.querySelector('[data-action=start]')")
+    assert page.evaluate("hotlap.app.views.race.wanted") == "generalist"
+    assert page.errors == []
