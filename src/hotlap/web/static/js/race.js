@@ -12,7 +12,10 @@ import { showOptions } from './race_options.js';
 import { showLights, showPaused, showStart } from './race_panels.js';
 import { showResult } from './race_result.js';
 import { respawn } from './respawn.js';
-import { keepBest, recall } from './storage.js';
+import { prepareRivals, tickRivals } from './rival_race.js';
+import { Rivals } from './rivals.js';
+import { showRivalOptions, Tower } from './rivals_panels.js';
+import { keepBest, recall, remember } from './storage.js';
 
 const FIRST_LIGHT_S = 0.7;
 const AGAIN_S = 0.3; // on the line, before the clock runs again
@@ -35,6 +38,9 @@ export class RaceView {
     this.delta = null;
     this.numLaps = recall('laps', 2);
     this.useLine = recall('braking-line', false);
+    this.format = recall('format', 'ghost'); // or rivals, which meet
+    this.rivals = new Rivals(app);
+    this.tower = new Tower(find('#tower'));
     for (const [name, action] of [
       ['pause', () => this.pause()],
       ['restart', () => this.restart()],
@@ -53,12 +59,15 @@ export class RaceView {
     if (this.friend && this.friend.replay.road !== this.app.track.road) this.friend = null;
     if (friend || wanted) this.isChosen = true;
     this.wanted = friend ? FRIEND : wanted || (this.isChosen ? this.wanted : null);
+    if (friend || wanted || isStarted) this.format = 'ghost';
     await this.prepare();
     if (isStarted && this.phase === 'idle' && this.app.view === 'race') this.countdown();
   }
 
   hide() {
     this.setPhase('idle');
+    this.tower.hide();
+    this.app.stage.showLabels = true;
     this.app.hud.showDelta(null, null);
     find('#overlay').replaceChildren();
     this.delta = null;
@@ -68,6 +77,7 @@ export class RaceView {
   setPhase(phase) {
     this.phase = phase;
     document.body.dataset.phase = phase;
+    document.body.dataset.format = this.format;
     document.body.classList.toggle('racing', phase === 'racing' || phase === 'countdown');
     document.body.classList.toggle('finished', phase === 'finished');
     this.app.controls.isActive = phase === 'racing' || phase === 'countdown';
@@ -80,8 +90,24 @@ export class RaceView {
     return this.prepare();
   }
 
+  /** Time trial, or a race against rivals. */
+  setFormat(format) {
+    this.format = format;
+    remember('format', format);
+    return this.prepare();
+  }
+
+  get hasRivals() {
+    return this.format === 'rivals';
+  }
+
   async prepare() {
     const { app } = this;
+    this.tower.hide();
+    if (this.hasRivals) {
+      await prepareRivals(this);
+      return;
+    }
     const ghosts = listGhosts(this);
     const known = (id) => ghosts.find((one) => one.id === id);
     const chosen = known(this.wanted) || known(nextRung(app)?.id) || ghosts[0];
@@ -107,14 +133,17 @@ export class RaceView {
     const { stage } = app;
     const pilot = new HumanPilot(app.controls, stage.tickSeconds);
     const human = { id: 'human', name: 'You', kind: 'human', colour: KINDS.human, makePilot: () => pilot };
-    stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
+    stage.showLabels = !this.hasRivals; // the tower has the names
+    if (this.hasRivals) this.rivals.line(stage, human);
+    else stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
     stage.pace = app.pace;
     stage.paused = true;
     app.resetCamera();
     Object.assign(this, { pilot, numSectors: 0, still: 0, delta: null, countsUntil: Infinity });
     app.hud.clearSectors();
     app.hud.showDelta(0, this.ghost ? `against ${this.ghost.name}` : null);
-    stage.onTick = () => this.tick();
+    stage.onTick = () => (this.hasRivals ? tickRivals(this) : this.tick());
+    if (this.hasRivals) this.tower.show(this.rivals, stage.cars);
     stage.onDraw = (context, camera, poses) => {
       if (this.useLine)
         drawBrakingLine(context, camera, app.track, stage.world.read.arc_m(0), poses[0].speed, stage.dpr);
@@ -150,7 +179,7 @@ export class RaceView {
 
   /** Back to the last checkpoint; the laps from here on do not count. */
   respawn() {
-    if (this.phase !== 'racing') return;
+    if (this.phase !== 'racing' || this.hasRivals) return;
     const { stage } = this.app;
     const [car] = stage.cars;
     respawn(stage.world, 0);
@@ -172,7 +201,8 @@ export class RaceView {
   /** Other drivers than before are known: offer them, where no race is under way. */
   driversChanged() {
     if (this.phase !== 'idle') return;
-    if (this.wanted === NO_GHOST && !this.isChosen) {
+    if (this.hasRivals) showRivalOptions(this);
+    else if (this.wanted === NO_GHOST && !this.isChosen) {
       this.wanted = null;
       this.prepare();
     } else showOptions(this, listGhosts(this));

@@ -3,6 +3,7 @@
 import { driverColour, KINDS, MEDALS } from './colours.js';
 import { find, lapText, make } from './format.js';
 import { listRungs, numBeaten } from './race_ladder.js';
+import { formatButtons } from './rivals_panels.js';
 import { bestOn, remember } from './storage.js';
 
 const dot = (colour) => {
@@ -18,6 +19,7 @@ export function showOptions(race, ghosts) {
     make(
       'div',
       { class: 'panel stack' },
+      formatButtons(race),
       ladder(race),
       make(
         'p',

@@ -1,24 +1,18 @@
 // The panels of a race before it and in between: the challenge, the lights, the pause.
 
-import { find, lapText, make } from './format.js';
+import { aboutTrack, find, lapText, make } from './format.js';
 
 const LIGHTS = 3;
 
 /** Whom one is up against, and the button that starts. */
 export function showStart(race) {
-  const { track } = race.app;
   const isTouch = matchMedia('(pointer: coarse)').matches;
-  const best = race.ghost?.run.best;
   find('#overlay').replaceChildren(
     make(
       'div',
       { class: 'panel grid-start' },
-      make('h1', { text: race.ghost ? `Beat ${race.ghost.name}` : track.name }),
-      make('p', {
-        text: best
-          ? `The lap to beat is ${lapText(best.time)}.`
-          : `${Math.round(track.length_m)} m, ${track.character}`,
-      }),
+      make('h1', { text: title(race) }),
+      make('p', { text: task(race) }),
       make('button', {
         class: 'button main',
         'data-action': 'start',
@@ -33,6 +27,18 @@ export function showStart(race) {
     ),
   );
   find('[data-action="start"]').focus({ preventScroll: true });
+}
+
+function title(race) {
+  if (race.hasRivals) return `You and ${race.rivals.numRivals} on the grid`;
+  return race.ghost ? `Beat ${race.ghost.name}` : race.app.track.name;
+}
+
+function task(race) {
+  const { track } = race.app;
+  const best = race.ghost?.run.best;
+  if (race.hasRivals) return race.rivals.laps === 1 ? 'One lap.' : `${race.rivals.laps} laps.`;
+  return best ? `The lap to beat is ${lapText(best.time)}.` : aboutTrack(track);
 }
 
 /** Lights one after the other, then green, and the race goes. */

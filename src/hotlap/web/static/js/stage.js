@@ -97,8 +97,8 @@ export class Stage {
     if (this.track) this.picture = new TrackPicture(this.track, this.engine.topSpeed);
   }
 
-  /** Put cars on the start line; `entries` say who drives. */
-  setCars(entries, focus = 0) {
+  /** Put cars on the start line; `entries` say who drives, `makeWorld` where, if not each car for itself. */
+  setCars(entries, focus = 0, makeWorld = null) {
     this.focus = focus;
     this.tick = 0;
     this.debt = 0;
@@ -112,7 +112,8 @@ export class Stage {
       this.world = null;
       return;
     }
-    this.world = new World(this.engine, this.track, entries.length);
+    const make = makeWorld || ((...given) => new World(...given));
+    this.world = make(this.engine, this.track, entries.length);
     this.cars = entries.map((entry, index) => ({
       ...entry,
       index,
@@ -257,7 +258,7 @@ export class Stage {
     }
     this.swarm?.draw(context, camera, fraction, drawSwarm);
     if (this.showRays && this.world && poses[this.focus]) {
-      const count = this.engine.description.num_observations;
+      const count = this.world.numObservations ?? this.engine.description.num_observations;
       const obs = this.world.obs.subarray(this.focus * count, (this.focus + 1) * count);
       drawRays(context, camera, this.cars[this.focus].pose, obs, this.engine.description.rays, dpr);
     }
@@ -268,7 +269,7 @@ export class Stage {
       for (const index of this.cars.keys()) {
         const [me, other] = [poses[this.focus], poses[index]];
         const isNear = me && Math.hypot(me.x - other.x, me.y - other.y) < GHOST_NEAR_M;
-        if (index !== this.focus && !isNear && camera.sees(other.x, other.y)) {
+        if (index !== this.focus && !isNear && !this.cars[index].isGone && camera.sees(other.x, other.y)) {
           drawLabel(context, camera, poses[index], this.cars[index].name, this.cars[index].colour, dpr);
         }
       }
@@ -291,7 +292,7 @@ export class Stage {
   drawOne(index, poses) {
     const { camera } = this;
     const [car, pose, focused] = [this.cars[index], poses[index], poses[this.focus]];
-    if (!camera.sees(pose.x, pose.y)) return;
+    if (car.isGone || !camera.sees(pose.x, pose.y)) return;
     let alpha = car.isGhost ? 0.62 : 1;
     if (car.isGhost && focused) {
       const apart = Math.hypot(pose.x - focused.x, pose.y - focused.y);
@@ -307,6 +308,7 @@ export class Stage {
     context.drawImage(this.mapLayer, 0, 0);
     this.swarm?.drawDots(context, this.mapProject, this.dpr);
     poses.forEach((pose, index) => {
+      if (this.cars[index].isGone) return;
       const [x, y] = this.mapProject(pose.x, pose.y);
       context.fillStyle = this.cars[index].colour;
       context.strokeStyle = COLOURS.background;
