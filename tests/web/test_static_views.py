@@ -134,3 +134,37 @@ def test_the_static_site_offers_generated_tracks_and_races_from_its_board(static
     page.wait("hotlap.state().view === 'race' && document.querySelector('[data-action=start]')")
     assert page.evaluate("hotlap.app.views.race.wanted") == "generalist"
     assert page.errors == []
+
+
+def test_it_is_day_at_first_and_night_is_kept(static_page, open_page):
+    page = open_page(static_page.url)
+    page.wait(SHOWN)
+    brightness = (
+        "(() => { const { stage } = hotlap.app; const { width, height } = stage.canvas;"
+        "const { data } = stage.context.getImageData(0, 0, width, height);"
+        "return data.reduce((sum, value) => sum + value, 0) / data.length; })()"
+    )
+    page.wait("hotlap.app.stage.tick > 20")
+    day = page.evaluate(brightness)
+    page.press("KeyN")
+    page.wait(f"{brightness} < {0.7 * day}")
+    page.reload()
+    page.wait(f"hotlap.state().cars.length && hotlap.app.stage.tick > 5 && {brightness} < {0.7 * day}")
+    assert page.errors == []
+
+
+def test_a_braking_car_shows_it(static_page, open_page):
+    page = open_page(static_page.url)
+    page.wait(SHOWN)
+    reds = (
+        "(async (brake) => { const { drawCar } = await import('./js/drawing.js');"
+        "const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [100, 60];"
+        "const context = canvas.getContext('2d');"
+        "const camera = { scale: 12, turn: 0, toScreen: () => [50, 30] };"
+        "drawCar(context, camera, { x: 0, y: 0, yaw: 0, steer: 0, brake }, '#ffffff');"
+        "const { data } = context.getImageData(0, 0, 100, 60); let count = 0;"
+        "for (let k = 0; k < data.length; k += 4) count += data[k] > 200 && data[k + 1] < 90 && data[k + 3] > 60;"
+        "return count; })"
+    )
+    assert page.evaluate(f"{reds}(0)") == 0
+    assert page.evaluate(f"{reds}(0.5)") > 50

@@ -4,8 +4,8 @@
 const LEVELS_PER_DOUBLING = 4;
 const MIN_SCALE = 0.1;
 const MAX_SCALE = 40;
-const FOLLOW_SPAN_M = 84; // of the shorter side, standing
-const FAST_SPAN_M = 128; // and at high speed
+const FOLLOW_SPAN_M = 74; // of the shorter side, standing
+const FAST_SPAN_M = 116; // and at high speed
 const FAST_MPS = 55;
 const LOOK_AHEAD_S = 0.8;
 const LOOK_AHEAD_FRACTION = 0.27; // of the picture, at most

@@ -1,19 +1,43 @@
-// The colours of the canvas: those of the track maps and report pages.
+// The colours of the canvas: the picture by day and by night, drivers, medals, speeds.
 
-export const COLOURS = {
+const DAY = {
+  ground: '#7d9e57',
+  groundSpeck: '#86a860',
+  tree: '#41682f',
+  treeLight: '#5b8740',
+  shadow: 'rgba(20,38,10,.30)',
+  runoff: '#b3a878',
+  wall: '#e3e6e9',
+  deck: '#8d9299',
+  road: '#63676e',
+  rubber: 'rgba(28,30,34,.17)',
+  edge: '#f7f8f9',
+  kerb: '#d2352c',
+  skid: 'rgba(18,18,22,.34)',
+  dust: '#d8c79a',
+  smoke: '#f3f4f5',
+};
+const NIGHT = {
   ground: '#161d1c',
   groundSpeck: '#1b2523',
   tree: '#20322b',
   treeLight: '#294236',
   shadow: 'rgba(4,7,9,.45)',
   runoff: '#2a3b35',
-  runoffStripe: '#2e413a',
-  deck: '#565d66',
   wall: '#8593a1',
+  deck: '#565d66',
   road: '#434a54',
   rubber: 'rgba(20,24,31,.20)',
   edge: '#e8ecf0',
   kerb: '#d8433b',
+  skid: 'rgba(12,14,18,.34)',
+  dust: '#8d8468',
+  smoke: '#c3cad1',
+};
+
+/** The picture's colours, by day at first, and those of charts and maps, which are always the same. */
+export const COLOURS = {
+  ...DAY,
   text: '#eef1f4',
   faint: '#93a0ad',
   accent: '#ffc640',
@@ -22,8 +46,13 @@ export const COLOURS = {
   loss: '#ff4b4b',
   background: '#14181f',
   badge: '#2b323c',
-  skid: 'rgba(12,14,18,.34)',
 };
+
+/** Day or night in the picture, from the next time that it is drawn. */
+export function setNight(isNight) {
+  Object.assign(COLOURS, isNight ? NIGHT : DAY);
+}
+
 export const MEDALS = { gold: '#ffc640', silver: '#c9d1d9', bronze: '#cd8a52' };
 /** Slow to fast. */
 export const SPEEDS = ['#ff4b4b', '#ff8f3f', '#ffd84a', '#5fe08a', '#3fc4ff'];

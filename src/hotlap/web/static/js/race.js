@@ -67,7 +67,7 @@ export class RaceView {
   hide() {
     this.setPhase('idle');
     this.tower.hide();
-    this.app.stage.showLabels = true;
+    Object.assign(this.app.stage, { showLabels: true, carSize: 1.25 });
     this.app.hud.showDelta(null, null);
     find('#overlay').replaceChildren();
     this.delta = null;
@@ -134,6 +134,7 @@ export class RaceView {
     const pilot = new HumanPilot(app.controls, stage.tickSeconds);
     const human = { id: 'human', name: 'You', kind: 'human', colour: KINDS.human, makePilot: () => pilot };
     stage.showLabels = !this.hasRivals; // the tower has the names
+    stage.carSize = this.hasRivals ? 1.05 : 1.25;
     if (this.hasRivals) this.rivals.line(stage, human);
     else stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
     stage.pace = app.pace;

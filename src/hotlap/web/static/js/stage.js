@@ -2,11 +2,12 @@
 
 import { drawOver } from './bridges.js';
 import { Camera } from './camera.js';
-import { COLOURS } from './colours.js';
+import { COLOURS, setNight } from './colours.js';
 import { drawCar, drawLabel, drawRays, drawSwarm, Particles, Trail } from './drawing.js';
 import { World } from './engine.js';
 import { bestLap, Run } from './replay.js';
 import { drawMap } from './minimap.js';
+import { recall, remember } from './storage.js';
 import { TrackPicture } from './tiles.js';
 
 const MAX_FRAME_S = 0.1;
@@ -30,12 +31,14 @@ export class Stage {
       showLine: false,
       bySpeed: false,
       showLabels: true,
+      carSize: 1.25, // larger than it is; less where cars touch
       onTick: null,
       onDraw: null,
       isShown: true,
       frames: [],
       works: [],
     });
+    setNight(this.isNight);
     this.context = canvas.getContext('2d', { alpha: false });
     this.camera = new Camera();
     this.particles = new Particles();
@@ -90,6 +93,16 @@ export class Stage {
     this.setCars([]);
     this.setSwarm(null);
     this.resizeMap();
+  }
+
+  get isNight() {
+    return recall('night', false);
+  }
+
+  set isNight(isNight) {
+    remember('night', isNight);
+    setNight(isNight);
+    this.renewPicture();
   }
 
   /** Draw the track anew where something of it changed; the cars drive on. */
@@ -298,7 +311,7 @@ export class Stage {
       const apart = Math.hypot(pose.x - focused.x, pose.y - focused.y);
       alpha *= 0.25 + 0.75 * Math.min(1, apart / GHOST_NEAR_M);
     }
-    drawCar(this.context, camera, pose, car.colour, alpha);
+    drawCar(this.context, camera, pose, car.colour, alpha, this.carSize);
   }
 
   drawMinimap(poses) {

@@ -3,12 +3,15 @@
 import { findBridges, paintBridge } from './bridges.js';
 import { levelScale, nearestLevel } from './camera.js';
 import { COLOURS, SPEEDS, speedBand } from './colours.js';
+import { grain, paintGround, plantTrees } from './scenery.js';
 
 const TILE = 384; // pixels
 const SEAM = 1; // pixels around a tile that its neighbours have too, so that no gap is seen between turned ones
 const MAX_TILES = 140;
 const MAX_NEW_TILES_PER_FRAME = 3;
 const KERB_CURVATURE = 1 / 75;
+const EXIT_KERB_M = 16;
+const KERB_M = 1.25; // wide
 const MAX_SKIDS = 4000;
 
 /** The first and last point of a closed band of the road between two lines, as one path. */
@@ -30,13 +33,6 @@ function loop(line, step = 1) {
   return path;
 }
 
-/** A random number that depends only on two whole numbers. */
-function noise(i, j) {
-  let h = (Math.imul(i, 374761393) + Math.imul(j, 668265263)) | 0;
-  h = Math.imul(h ^ (h >>> 13), 1274126177);
-  return ((h ^ (h >>> 16)) >>> 0) / 4294967296;
-}
-
 export class TrackPicture {
   constructor(track, topSpeed) {
     this.track = track;
@@ -55,55 +51,35 @@ export class TrackPicture {
       rubber: track.line ? loop(track.line) : loop(track.centre),
     };
     this.bridges = findBridges(track);
-    this.trees = this.plant();
+    this.trees = plantTrees(track);
     this.line = track.line ? this.speedLine() : null;
   }
 
+  /** Kerbs on the inside of bends, and on the outside where a car comes out of one. */
   kerbs() {
     const { track } = this;
+    const { numNodes, curvature } = track;
+    const exit = Math.round(EXIT_KERB_M / track.stepM);
     const path = new Path2D();
-    let isOn = false;
-    for (let n = 0; n <= track.numNodes; n += 1) {
-      const k = n % track.numNodes;
-      const bend = track.curvature[k];
-      const side = bend > 0 ? track.left : track.right;
-      if (Math.abs(bend) > KERB_CURVATURE && n < track.numNodes) {
-        if (isOn) path.lineTo(side.x[k], side.y[k]);
-        else path.moveTo(side.x[k], side.y[k]);
-        isOn = true;
-      } else isOn = false;
+    for (const [edge, sign] of [
+      [track.left, 1],
+      [track.right, -1],
+    ]) {
+      let isOn = false;
+      let sinceBend = Infinity; // nodes since a bend with this edge on its outside
+      for (let n = -exit; n <= numNodes; n += 1) {
+        const k = (n + numNodes) % numNodes;
+        const bend = sign * curvature[k];
+        sinceBend = bend < -KERB_CURVATURE ? 0 : sinceBend + 1;
+        const isExit = sinceBend > 0 && sinceBend <= exit && bend > -KERB_CURVATURE;
+        if (n >= 0 && n < numNodes && (bend > KERB_CURVATURE || isExit)) {
+          if (isOn) path.lineTo(edge.x[k], edge.y[k]);
+          else path.moveTo(edge.x[k], edge.y[k]);
+          isOn = true;
+        } else isOn = false;
+      }
     }
     return path;
-  }
-
-  /** Trees where no track is near, the same on every visit. */
-  plant() {
-    const { track } = this;
-    const cell = 7;
-    const taken = new Set();
-    const near = new Set();
-    const mark = (set, x, y, reach) => {
-      const [i, j, n] = [Math.floor(x / cell), Math.floor(y / cell), Math.ceil(reach / cell)];
-      for (let a = -n; a <= n; a += 1) for (let b = -n; b <= n; b += 1) set.add(`${i + a},${j + b}`);
-    };
-    for (let k = 0; k < track.numNodes; k += 2) {
-      for (const wall of [track.wallLeft, track.wallRight]) mark(taken, wall.x[k], wall.y[k], 7);
-      mark(taken, track.centre.x[k], track.centre.y[k], 7);
-      if (k % 12 === 0) mark(near, track.centre.x[k], track.centre.y[k], 70);
-    }
-    const trees = [];
-    for (const key of near) {
-      if (taken.has(key)) continue;
-      const [i, j] = key.split(',').map(Number);
-      const grove = noise(Math.floor(i / 5), Math.floor(j / 5) + 99);
-      if (noise(i, j) > 0.16 + 0.5 * grove * grove) continue;
-      trees.push({
-        x: (i + noise(i + 7, j)) * cell,
-        y: (j + noise(i, j + 7)) * cell,
-        r: 1.6 + 2.6 * noise(i + 3, j + 5),
-      });
-    }
-    return trees;
   }
 
   speedLine() {
@@ -216,7 +192,7 @@ export class TrackPicture {
     context.fillStyle = COLOURS.ground;
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.setTransform(scale, 0, 0, -scale, SEAM - i * TILE, SEAM - j * TILE);
-    this.paintGround(context, tile, scale);
+    paintGround(context, tile, scale, this.trees);
     const { paths } = this;
     const px = 1 / scale;
     context.lineJoin = 'round';
@@ -224,6 +200,10 @@ export class TrackPicture {
     context.fill(paths.runoff);
     context.fillStyle = COLOURS.road;
     context.fill(paths.road);
+    if (scale > 3) {
+      context.fillStyle = grain(context);
+      context.fill(paths.road);
+    }
     if (scale > 1) {
       context.strokeStyle = COLOURS.rubber;
       context.lineWidth = 3.2;
@@ -255,28 +235,9 @@ export class TrackPicture {
     return tile;
   }
 
-  paintGround(context, tile, scale) {
-    if (scale < 0.6) return;
-    for (const tree of this.trees) {
-      if (tree.x < tile.x0 - 6 || tree.x > tile.x1 + 6 || tree.y < tile.y0 - 6 || tree.y > tile.y1 + 6) continue;
-      context.fillStyle = COLOURS.shadow;
-      context.beginPath();
-      context.arc(tree.x + 0.7, tree.y - 0.9, tree.r, 0, 7);
-      context.fill();
-      context.fillStyle = COLOURS.tree;
-      context.beginPath();
-      context.arc(tree.x, tree.y, tree.r, 0, 7);
-      context.fill();
-      context.fillStyle = COLOURS.treeLight;
-      context.beginPath();
-      context.arc(tree.x - 0.25 * tree.r, tree.y + 0.3 * tree.r, 0.55 * tree.r, 0, 7);
-      context.fill();
-    }
-  }
-
   paintKerbs(context) {
     context.lineCap = 'butt';
-    context.lineWidth = 0.95;
+    context.lineWidth = KERB_M;
     context.strokeStyle = COLOURS.edge;
     context.stroke(this.paths.kerbs);
     context.strokeStyle = COLOURS.kerb;

@@ -8,6 +8,7 @@ const TOGGLES = [
   ['showRays', 'Rays', 'V'],
   ['showLine', 'Optimal line', 'L'],
   ['bySpeed', 'Speed colours', 'K'],
+  ['isNight', 'Night', 'N'],
 ];
 
 const CAMERAS = { chase: 'Road ahead is up', follow: 'North is up', track: 'Whole track' };
