@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import ablations
+import method_table
 import road_statistics
 from hotlap.atomic_files import atomic_write
 from hotlap.evaluation.evaluate import Evaluation
@@ -314,6 +315,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "casual": casual_table,
     "optimal": optimal_table,
     "mesh": mesh_line,
+    "method": lambda: markdown(*method_table.summary(read("drivers")["laps"])),
     "champions": champions_table,
     "generalist": generalist_table,
     "seeds": seeds_table,

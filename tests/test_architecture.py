@@ -24,8 +24,9 @@ from design_rules import (
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "hotlap"
 
-# Gymnasium is not listed: importing hotlap registers its environments with it.
-HEAVY = ("numba", "torch", "matplotlib", "stable_baselines3", "casadi", "scipy", "pandas")
+HEAVY = (
+    "numba", "numpy", "gymnasium", "torch", "matplotlib", "stable_baselines3", "casadi", "scipy", "pandas", "pydantic",
+)  # fmt: skip
 
 # Tests of a whole package rather than of one file.
 WHOLE_PACKAGE_TESTS = {"physics_version", "determinism", "golden", "properties", "registration", "end_to_end"}
@@ -81,8 +82,9 @@ def test_scripts_do_not_import_the_command_line(folder):
     assert [(path, name) for path, name in found if name.startswith("hotlap.cli")] == []
 
 
-def test_importing_hotlap_loads_nothing_heavy():
-    code = "import hotlap, json, sys; print(json.dumps(sorted(sys.modules)))"
+@pytest.mark.parametrize("module", ["hotlap", "hotlap.cli.main"])
+def test_importing_hotlap_and_its_command_loads_nothing_heavy(module):
+    code = f"import {module}, json, sys; print(json.dumps(sorted(sys.modules)))"
     environ = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     assert set(json.loads(answer.stdout)) & set(HEAVY) == set()

@@ -87,13 +87,21 @@ def test_an_unusable_environment_is_replaced(bootstrap, pip, capsys, answer, roo
     assert words in capsys.readouterr().err
 
 
-def test_peers_are_installed_once_and_may_fail(bootstrap, pip, capsys, commands):
-    pip.failing = (".[peers]",)
-    assert bootstrap.main(["bench"]) == 0
-    assert "the benchmark lists the missing ones" in capsys.readouterr().err
-    assert pip.pop().endswith("-e .[peers]")
+@pytest.mark.parametrize(
+    ("verb", "extra", "words"),
+    [
+        ("bench", "peers", "the benchmark lists the missing ones"),
+        ("docs", "docs", "the documentation cannot be built without it"),
+        ("wheel", "package", "its check is left out"),
+    ],
+)
+def test_what_only_one_verb_needs_is_installed_once_and_may_fail(bootstrap, pip, capsys, commands, verb, extra, words):
+    pip.failing = (f".[{extra}]",)
+    assert bootstrap.main([verb]) == 0
+    assert words in capsys.readouterr().err
+    assert pip.pop().endswith(f"-e .[{extra}]")
     pip.clear()
-    bootstrap.main(["bench"])
+    bootstrap.main([verb])
     assert pip == []
 
 

@@ -1,5 +1,6 @@
 """The commands and Python examples of the documentation run, and its tables match the code."""
 
+import contextlib
 import json
 import os
 import re
@@ -11,8 +12,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import typer
 
 import forked_python
+import hotlap
+from hotlap.cli.main import app
 from hotlap.config import as_plain, camel_case
 from hotlap.drivers.casual import CasualHabits
 from hotlap.envs.settings import RacerSettings
@@ -51,13 +55,46 @@ def run(command: list[str], folder: Path, **environ: str) -> subprocess.Complete
     return answer
 
 
+def short_commands(*pages: Path) -> list[tuple[Path, str]]:
+    """The commands of pages that take seconds, drive what ships and end, each with its page."""
+    found = [(page, command) for page in pages for command in commands(page, "hotlap")]
+    return [(page, command) for page, command in found if command.split()[1] not in LONG and "ppo_" not in command]
+
+
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("command", [c for c in commands(ROOT / "README.md", "hotlap") if c.split()[1] not in LONG])
-def test_the_short_commands_of_the_readme_run(tmp_path, command):
+@pytest.mark.parametrize(("page", "command"), short_commands(ROOT / "README.md", DOCS / "tutorial.md"))
+def test_the_short_commands_of_readme_and_tutorial_run(tmp_path, page, command):
     arguments = shlex.split(command)[1:]
     answer = run([sys.executable, "-m", "hotlap", *arguments], tmp_path)
-    if shown := shown_output(ROOT / "README.md", command):
+    if shown := shown_output(page, command):
         assert answer.stdout == shown
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_every_command_of_the_pages_has_the_options_that_it_names(page):
+    for command in commands(page, "hotlap"):
+        words = shlex.split(re.split(r" [|&>] ?", command)[0])[1:]
+        if any(word in ("…", "VERB") for word in words):
+            continue
+        program, name = app.built, "hotlap"
+        while words and words[0] in getattr(program, "commands", {}):
+            program, name = program.commands[words[0]], words.pop(0)
+        with contextlib.suppress(typer.Exit):  # --version
+            program.make_context(name, words)
+
+
+def test_every_page_is_in_the_menu_of_the_site():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    menu = set(
+        re.findall(r"^(?:.*<)?([\w./-]+)>?$", "\n".join(blocks(DOCS / "index.md", r"\{toctree\}")), re.MULTILINE)
+    )
+    assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= menu
+    assert text.count("```{toctree}") > 3
+
+
+def test_the_citation_has_the_version_of_the_package():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.*)$", text, re.MULTILINE) == [hotlap.__version__]
 
 
 def test_the_readme_activates_the_environment_before_its_commands():
@@ -160,7 +197,7 @@ def test_reference_pages_have_no_dates_and_no_history(page):
 
 
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("name", ["casual-driver.md", "environment.md"])
+@pytest.mark.parametrize("name", ["casual-driver.md", "environment.md", "tutorial.md"])
 def test_the_python_examples_run_from_top_to_bottom_and_raise_the_errors_shown(name, capsys):
     examples = blocks(DOCS / name, "python")
     assert examples

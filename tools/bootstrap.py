@@ -10,6 +10,8 @@ usage: python tools/bootstrap.py VERB [args]
   slow    run the tests that take minutes, and note which passed in tests/last_passed.json
   slow-part  run about 20 minutes of them, others at each commit
   bench   install the simulators we compare with, then measure speed
+  wheel   build wheel and sdist into dist/, check them, and test the wheel alone in an empty environment
+  docs    build the documentation site into docs/_build/html
   setup   only set up .venv; retries optional packages that failed before
   clean   remove .venv and caches; results stay
 
@@ -54,9 +56,16 @@ CACHES = (
     ".mypy_cache",
     ".ruff_cache",
     ".hypothesis",
+    "docs/_build",
     "src/hotlap.egg-info",
     "tools/javascript/node_modules",
 )
+# The extra that a verb installs first: what it is, and what is said where it cannot be installed.
+VERB_EXTRAS = {
+    "bench": ("peers", "the simulators that the benchmark compares with", "the benchmark lists the missing ones"),
+    "docs": ("docs", "Sphinx and its parts", "the documentation cannot be built without it"),
+    "wheel": ("package", "twine", "its check is left out"),
+}
 CANNOT_RUN = 2
 INTERRUPTED = 130
 
@@ -76,6 +85,8 @@ VERBS: "dict[str, list[str]]" = {
     "slow": ["pytest --slow --timeout 0 --record"],
     "slow-part": [f"pytest --slow --timeout 0 --part {SLOW_PART_S}"],
     "bench": ["hotlap bench sim", "hotlap bench peers", "pytest --bench --timeout 0"],
+    "wheel": ["tools/build_packages.py", "pytest --slow --timeout 0 tests/test_wheel.py"],
+    "docs": ["tools/build_docs.py"],
     "setup": [],
     "clean": [],
 }
@@ -134,11 +145,12 @@ def ensure_environment(verb: str) -> None:
         done = expected_stamp()
     if "box2d" not in done or (verb == "setup" and not done["box2d"]):
         done["box2d"] = packages.install_box2d()
-    if verb == "bench" and not done.get("peers"):
-        done["peers"] = True
-        say("installing the simulators that the benchmark compares with")
-        if not venv.pip_install("-c", str(packages.CONSTRAINTS), "-e", ".[peers]"):
-            say("not all of them are available here: the benchmark lists the missing ones")
+    extra, content, otherwise = VERB_EXTRAS.get(verb, ("", "", ""))
+    if extra and not done.get(extra):
+        done[extra] = True
+        say(f"installing {content}")
+        if not venv.pip_install("-c", str(packages.CONSTRAINTS), "-e", f".[{extra}]"):
+            say(f"not all of it is available here: {otherwise}")
     if done != stamp:
         STAMP.write_text(json.dumps(done, indent=2) + "\n", encoding="utf-8")
 

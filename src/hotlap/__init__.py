@@ -11,8 +11,8 @@ leave_working_folder()  # before anything else is imported
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 from hotlap._version import __version__  # noqa: E402
-from hotlap.envs.registration import register_environments  # noqa: E402
-from hotlap.errors import HotlapError  # noqa: E402
+from hotlap.envs.registration import register_with_gymnasium  # noqa: E402
+from hotlap.errors import HotlapError, explain_missing  # noqa: E402
 
 if TYPE_CHECKING:
     from hotlap.bridge.remote_env import RemoteRacerEnv
@@ -50,7 +50,7 @@ _LAZY = {
     "RACE_VERSION": "hotlap.sim.version",
 }
 
-register_environments()
+register_with_gymnasium()
 
 
 def __getattr__(name: str) -> Any:
@@ -59,7 +59,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'hotlap' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LAZY[name]), name)
+    try:
+        return getattr(import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) from None
 
 
 def __dir__() -> list[str]:

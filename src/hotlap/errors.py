@@ -114,6 +114,31 @@ class PageError(HotlapError, RuntimeError):
     """The page's server cannot start."""
 
 
+class MissingLibraryError(HotlapError, ImportError):
+    """A library is not installed that only some commands need."""
+
+
+# The extra of pyproject.toml that brings a library which `pip install hotlap` leaves out.
+EXTRAS = {
+    "torch": "train",
+    "stable_baselines3": "train",
+    "tensorboard": "train",
+    "casadi": "optimal",
+    "onnx": "export",
+    "onnxruntime": "export",
+    "optuna": "sweeps",
+    "ray": "sweeps",
+}
+
+
+def explain_missing(error: ModuleNotFoundError) -> Exception:
+    """What to raise for a module that was not found: what to install where we know it, else the same error."""
+    library = (error.name or "").partition(".")[0]
+    if library not in EXTRAS:
+        return error
+    return MissingLibraryError(f'this needs {library}. Install it: pip install "hotlap[{EXTRAS[library]}]".')
+
+
 def one_line(error: Exception) -> str:
     """The message of another library's error, shortened to one line for quoting in ours."""
     return " ".join(str(error).split())[:MAX_FOREIGN_MESSAGE].rstrip(".")

@@ -1,9 +1,10 @@
-"""The settings of PPO, SAC and A2C and of normalization, named as stable-baselines3 names them."""
+"""The settings of PPO, SAC and A2C and of normalization, named as stable-baselines3 names them, and of races."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hotlap.config import FRACTION, NOT_NEGATIVE, POSITIVE, Range, check_ranges, setting
+from hotlap.errors import ConfigError
 
 MAX_STEPS = 10**12
 _ROLLOUT_STEPS = Range(1, 10**7)
@@ -126,3 +127,52 @@ class NormalizeSettings:
 
 
 Hyperparameters = PPOSettings | SACSettings | A2CSettings
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """Training in races: who drives the cars that do not learn, and what other cars add to the reward.
+
+    Three races of four have a rolling start, the others a standing one; each lasts as long as an episode.
+    """
+
+    num_cars: int = setting(1, "Cars of each race; with 1 every car is alone.", Range(1, 32))
+    learners: tuple[int, ...] = setting(
+        (), "How many cars of a race learn, for the races in turn; all of them if not given.", Range(1, 32)
+    )
+    opponents: tuple[str, ...] = setting((), "Drivers of cars that do not learn: shipped ones, runs or model files.")
+    min_throttle: float = setting(
+        1.0,
+        "In half of the races a driver of `opponents` presses the throttle only up to a limit, drawn from here to 1.",
+        FRACTION,
+    )
+    league_size: int = setting(0, "Earlier versions of the policy that drive cars too.", Range(0, 16))
+    league_interval: int = setting(
+        20_000_000, "Time between two versions that are kept for that.", Range(1, MAX_STEPS), unit="steps"
+    )
+    league_fraction: float = setting(0.5, "Fraction of the cars that do not learn with such a version.", FRACTION)
+    gain: float = setting(
+        0.0,
+        "Reward of the metres gained on the mean of the cars within 50 m, counted as progress is.",
+        Range(0, 100),
+    )
+    overtake: float = setting(0.0, "Reward of a position gained; it is taken away for one lost.", Range(0, 100))
+    contact_penalty: float = setting(
+        0.0, "Reward of a decision with a contact, for each m/s of closing speed.", Range(-100, 0)
+    )
+    fault_penalty: float = setting(0.0, "The same for a contact that is the car's own fault, added.", Range(-100, 0))
+    fault_cost: float = setting(
+        0.0, "Reward of a decision with a contact of one's own fault, however soft.", Range(-100, 0)
+    )
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        if any(learners > self.num_cars for learners in self.learners):
+            raise ConfigError(f"learners: a race has {self.num_cars} cars, got {max(self.learners)}. Give fewer.")
+        if any(learners < self.num_cars for learners in self.learners) and not (self.opponents or self.league_size):
+            raise ConfigError("learners: nobody drives the other cars. Give opponents or a league_size.")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether cars race each other."""
+        return self.num_cars > 1

@@ -52,7 +52,7 @@ def assert_same(a: list, b: list) -> None:
             assert one == other
 
 
-@pytest.mark.parametrize("observation", ["rays", "road"])
+@pytest.mark.parametrize("observation", ["rays", "road", "road-2"])
 @pytest.mark.parametrize("config", [None, SHORT_RANDOM, {"weights": {"speedBonus": 0.123456789}}])
 def test_traces_are_bit_identical_to_the_local_environments(make, config, observation):
     local = hotlap.RacerEnv("track-03", config=config, observation=observation)
@@ -113,7 +113,7 @@ def test_a_step_before_reset_or_after_close_is_refused(make):
         ({"config": {"weight": 1}}, ConfigError, "unknown key 'weight'"),
         ({"config": 5}, ConfigError, "must be a mapping or a path"),
         ({"render_mode": "rgb_array"}, ConfigError, "cannot render"),
-        ({"observation": "camera"}, ConfigError, "observation must be 'rays' or 'road', got 'camera'"),
+        ({"observation": "camera"}, ConfigError, "observation must be 'rays' or 'road' or 'road-2', got 'camera'"),
     ],
 )
 def test_bad_arguments_are_refused(make, arguments, kind, words):

@@ -1,6 +1,7 @@
 """`hotlap doctor`: what is installed, what is missing and how to get it."""
 
 import re
+from importlib import metadata
 from importlib.metadata import PackageNotFoundError, PathDistribution, version
 from pathlib import Path
 
@@ -24,16 +25,16 @@ def test_figures(hotlap, home):
 
 def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotlap, monkeypatch):
     def missing(name):
-        if name in {"casadi", "matplotlib", "Box2D", "box2d-py", "numba-cuda", "optuna", "ray"}:
+        if name in {"casadi", "matplotlib", "Box2D", "box2d-py", "numba-cuda", "optuna", "ray", "torch"}:
             raise PackageNotFoundError(name)
         return version(name)
 
-    monkeypatch.setattr(doctor_module, "version", missing)
+    monkeypatch.setattr(metadata, "version", missing)
     lines = {line.split()[0]: line for line in hotlap("doctor").out.splitlines()}
-    assert "needed for solving the optimal lap of a track. Get it: pip install casadi" in lines["casadi"]
+    assert 'needed for solving the optimal lap of a track. Get it: pip install "hotlap[optimal]"' in lines["casadi"]
     assert "missing" in lines["Box2D"]
-    for name, extra in (("numba-cuda", "gpu"), ("optuna", "sweeps"), ("ray", "sweeps")):
-        assert f"Get it: pip install 'hotlap[{extra}]'" in lines[name]
+    for name, extra in (("numba-cuda", "gpu"), ("optuna", "sweeps"), ("ray", "sweeps"), ("torch", "train")):
+        assert f'Get it: pip install "hotlap[{extra}]"' in lines[name]
     assert "MISSING" in lines["matplotlib"]
     assert lines["numpy"].endswith(version("numpy"))
     packages = hotlap("doctor", "--json").figures["packages"]
@@ -42,7 +43,7 @@ def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotl
 
 def test_it_recommends_nothing_that_hotlap_does_not_use():
     source = "".join(path.read_text(encoding="utf-8") for path in Path(package.__file__).parent.rglob("*.py"))
-    modules = {"numba-cuda": r"numba\.cuda"}
+    modules = {"numba-cuda": r"numba\.cuda", "stable-baselines3": "stable_baselines3"}
     for name in set(doctor_module._OPTIONAL) - {"Box2D"}:
         assert re.search(rf"^\s*(?:import|from) {modules.get(name, name)}\b", source, re.MULTILINE), name
 
@@ -51,7 +52,7 @@ def test_it_recommends_nothing_that_hotlap_does_not_use():
 def test_the_cuda_version_of_torch(hotlap, monkeypatch, tmp_path, line, cuda):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\n{line}\nhip = None\n")
-    monkeypatch.setattr(doctor_module, "distribution", lambda name: PathDistribution(tmp_path / "torch.dist-info"))
+    monkeypatch.setattr(metadata, "distribution", lambda name: PathDistribution(tmp_path / "torch.dist-info"))
     monkeypatch.setattr(doctor_module, "_gpu", lambda: "NVIDIA Great 1")
     assert hotlap("doctor", "--json").figures["torch_cuda"] == cuda
     assert ("--index-url https://download.pytorch.org/whl/cu" in hotlap("doctor").out) == (cuda is None)

@@ -118,7 +118,7 @@ def test_without_onnx_the_error_says_how_to_install_it(refused, at_runs, tmp_pat
     monkeypatch.delitem(sys.modules, "hotlap.models.onnx_export", raising=False)
     monkeypatch.setitem(sys.modules, "onnx", None)
     line = refused("export", "ppo_seed42", "--format", "onnx", "--out", tmp_path / "driver.onnx")
-    assert line.endswith("Install it: pip install 'hotlap[export]'.")
+    assert line.endswith('Install it: pip install "hotlap[export]".')
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,8 +10,9 @@ import hotlap
 from hotlap.envs.registration import RACER_ID, register_environments
 
 
-def test_importing_the_package_registers_the_environment():
-    code = "import gymnasium as gym, hotlap; print(type(gym.make('hotlap/Racer-v0').unwrapped).__name__)"
+@pytest.mark.parametrize("imports", ["gymnasium, hotlap", "hotlap, gymnasium", "hotlap, gymnasium.spaces"])
+def test_importing_the_package_registers_the_environment_whatever_comes_first(imports):
+    code = f"import {imports}; print(type(gymnasium.make('hotlap/Racer-v0').unwrapped).__name__)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "RacerEnv"
     assert answer.stderr == ""

@@ -31,7 +31,7 @@ def drive(env, racer, num_steps, num_rows, keys):
     return num_ends
 
 
-@pytest.mark.parametrize("observation", ["rays", "road"])
+@pytest.mark.parametrize("observation", ["rays", "road", "road-2"])
 def test_cars_have_the_bits_of_the_vector_environment(observation):
     env = hotlap.RacerVectorEnv(5, ["track-01", "track-03"], CONFIG, observation=observation)
     racer = hotlap.TensorRacer(5, ["track-01", "track-03"], observation=observation, config=CONFIG)

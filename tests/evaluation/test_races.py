@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from hotlap.drivers.casual import CasualDriver
+from hotlap.envs.fleet import Fleet
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.errors import ActionError, ConfigError
 from hotlap.evaluation.race_results import summarise_races
 from hotlap.evaluation.races import Entry, RaceCounter, race, turn_grids
 from hotlap.runs.find_driver import find_driver
+from hotlap.sim.batch_cpu import CpuEngine
 
 
 class Statue:
@@ -31,6 +33,16 @@ class Lost(Statue):
 
     def act(self, obs):
         return np.full((self._num_cars, 3), np.nan, np.float32)
+
+
+class Watcher(Statue):
+    """Keeps what it sees, of the second version of the road."""
+
+    name, observation = "watcher", "road-2"
+
+    def act(self, obs):
+        self.seen = obs
+        return super().act(obs)
 
 
 # --- grids ---
@@ -154,3 +166,14 @@ def test_an_action_that_is_no_number_names_the_driver():
 def test_a_race_has_from_1_to_32_cars(num_cars):
     with pytest.raises(ConfigError, match=f"from 1 to 32 cars, got {num_cars}"):
         race([Entry("casual", CasualDriver(), num_cars)], "track-01")
+
+
+def test_a_driver_in_a_race_gets_the_version_of_the_road_that_it_sees():
+    watcher, fleets = Watcher(), []
+    race(
+        [Entry("watcher", watcher, 2), Entry("statue", Statue(), 1)], "track-01", on_step=lambda f, _: fleets.append(f)
+    )
+    alone = Fleet(["track-01"], RacerSettings(), 3, CpuEngine(), "road-2")
+    alone.set_state({name: fleets[-1].states[name] for name in fleets[-1].states.dtype.names})
+    assert watcher.seen.shape == (2, 98)
+    assert watcher.seen.tobytes() == alone.batch.obs[:2].tobytes()  # the cars never moved

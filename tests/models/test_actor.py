@@ -7,14 +7,14 @@ import pytest
 
 from hotlap.drivers.packed import PackedDriver
 from hotlap.envs.fleet import Fleet
-from hotlap.envs.observations import ObservationStack
+from hotlap.envs.observations import ObservationStack, stacked_observation_space
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import action_space, num_observations
+from hotlap.envs.spaces import OBSERVATION_LAYOUTS, action_space, num_observations
 from hotlap.errors import DriverError, ModelError
 from hotlap.models.actor import network_shapes, pack_model
 from hotlap.models.actor_layers import ACTORS
 from hotlap.models.algorithms import ALGORITHMS
-from hotlap.models.model_file import PolicySettings, read_model
+from hotlap.models.model_file import ModelFile, PolicySettings, read_model, write_model
 from hotlap.models.policy import LearnedPolicy, activation_name, policy_arguments
 from hotlap.models.shipped_models import SHIPPED_FOLDER
 from hotlap.models.space_data import space_data
@@ -46,6 +46,32 @@ def test_the_models_that_come_with_the_package_drive_like_their_networks(compile
             assert np.abs(actions - seen[-1]).max() < TOLERANCE
             fleet.step(actions, autoreset=False)
     assert np.std(np.stack(seen)[..., 0]) > 0.05
+
+
+def test_a_model_of_the_second_version_of_the_road_is_written_read_and_drives(racer, tmp_path):
+    space = stacked_observation_space(1, 0, "road-2")
+    card = replace(
+        read_model(racer.path).card, observation_layout=OBSERVATION_LAYOUTS["road-2"], policy=NARROW, clip_obs=None,
+        stack=1, lap_fourier=0, observation_space=space_data(space),
+    )  # fmt: skip
+    rng, path = np.random.default_rng(0), tmp_path / "model.zip"
+    weights = {name: rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in network_shapes(card).items()}
+    write_model(path, ModelFile(path, card, weights, {}))
+    model = read_model(path)
+    driver = PackedDriver.from_model(model)
+    assert model.card.observation == driver.observation == "road-2"
+    fleet = Fleet(["track-02"], RacerSettings(), NUM_CARS, CpuEngine(), driver.observation)
+    fleet.reset()
+    driver.begin(fleet, seed=0)
+    for _ in range(30):
+        obs = fleet.batch.obs.astype(np.float64)
+        for layer in ("mlp_extractor.policy_net.0", "action_net"):
+            obs = np.tanh(obs) if layer == "action_net" else obs
+            obs = obs @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"]
+        actions = driver.act(fleet.batch.obs)
+        driver.begin(fleet, seed=0)  # decides anew on every tick
+        assert np.abs(actions - np.clip(obs, action_space().low, action_space().high)).max() < TOLERANCE
+        fleet.step(actions, autoreset=False)
 
 
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))

@@ -8,7 +8,7 @@ import numpy as np
 from hotlap.sim import batch_cuda, race_cuda
 from hotlap.sim.engine import RaceEngine, Scenario
 from hotlap.sim.race import START_GRID, START_ROLLING, make_field, race_rules
-from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record
@@ -25,9 +25,14 @@ class Case(NamedTuple):
     num_races: int
     start: int
     max_ticks: int
+    num_obs: int = NUM_RACE_OBSERVATIONS
 
 
-CASES = (Case(1, 2, START_ROLLING, 4), Case(3, 2, START_GRID, 5), Case(8, 1, START_ROLLING, 7))
+CASES = (
+    Case(1, 2, START_ROLLING, 4),
+    Case(3, 2, START_GRID, 5, NUM_RACE_OBSERVATIONS_2),
+    Case(8, 1, START_ROLLING, 7),
+)
 
 
 def scenario() -> Scenario:
@@ -50,7 +55,7 @@ def push_together(states: np.ndarray, cars_per_race: int) -> None:
 def drive(engine: RaceEngine, world: Scenario, case: Case) -> dict[str, np.ndarray]:
     """Everything that is there after each step of a few races, by name."""
     num_cars = case.cars_per_race * case.num_races
-    batch, field = make_batch(num_cars, NUM_RACE_OBSERVATIONS), make_field(num_cars)
+    batch, field = make_batch(num_cars, case.num_obs), make_field(num_cars)
     race = race_rules(case.cars_per_race, 1, case.start, case.max_ticks)
     number = np.arange(num_cars) // case.cars_per_race
     batch.states["track"], batch.states["seed"] = number % 2, number

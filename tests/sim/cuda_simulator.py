@@ -20,6 +20,7 @@ from hotlap.tracks.registry import load_track
 
 NUM_CARS = 3
 NUM_STEPS = 12
+OBSERVATIONS = "road", "road-2"
 
 
 def as_plain(value: Any) -> Any:
@@ -70,9 +71,9 @@ def unlike_ribbons(world: Scenario, engine: Any) -> list[str]:
     return [name for name, mine, other in pairs if mine.copy_to_host().tobytes() != other.tobytes()]
 
 
-def drive(engine: Engine, world: Scenario) -> dict[str, Any]:
+def drive(engine: Engine, world: Scenario, observation: str) -> dict[str, Any]:
     """Reset, step and observe some cars: the digests after each call, and what the last ones returned."""
-    batch = engine.make_batch(NUM_CARS, num_observations("road"))
+    batch = engine.make_batch(NUM_CARS, num_observations(observation))
     batch.states["track"], batch.states["seed"] = np.arange(NUM_CARS) % 2, np.arange(NUM_CARS)
     engine.reset(np.ones(NUM_CARS, np.bool_), world, batch)
     after = [digests(batch)]
@@ -100,7 +101,8 @@ def main() -> dict[str, Any]:
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
     engine, world = batch_cuda.CudaEngine(), scenario()
-    return {**drive(engine, world), "unlike_ribbons": unlike_ribbons(world, engine)}
+    found: dict[str, Any] = {observation: drive(engine, world, observation) for observation in OBSERVATIONS}
+    return {**found, "unlike_ribbons": unlike_ribbons(world, engine)}
 
 
 if __name__ == "__main__":

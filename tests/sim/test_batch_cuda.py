@@ -18,7 +18,7 @@ from hotlap.sim.batch_cuda import CudaCars, CudaEngine, find_problem
 from hotlap.sim.cuda_compilation import check_exact
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.tracks.golden_traces import physics_version
-from sim.cuda_simulator import drive, scenario
+from sim.cuda_simulator import OBSERVATIONS, drive, scenario
 from sim.worlds import World, nodes_of
 
 # This source and these tests, whichever are installed.
@@ -36,13 +36,15 @@ def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator(tmp_path):
     command = [sys.executable, "-m", "sim.cuda_simulator"]
     answer = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=SIMULATOR_S)
     assert answer.returncode == 0, answer.stderr
-    found, expected = json.loads(answer.stdout), drive(CpuEngine(), scenario())
-    assert found.pop("unlike_ribbons") == []
-    for step, (mine, other) in enumerate(zip(found["after"], expected["after"], strict=True)):
-        assert [name for name in mine if mine[name] != other[name]] == [], f"differ after call {step}"
-    assert found == expected
-    assert found["bad_car"] == 1
-    assert found["num_episodes"] >= 2
+    answers = json.loads(answer.stdout)
+    assert answers.pop("unlike_ribbons") == []
+    for observation in OBSERVATIONS:
+        found, expected = answers[observation], drive(CpuEngine(), scenario(), observation)
+        for step, (mine, other) in enumerate(zip(found["after"], expected["after"], strict=True)):
+            assert [name for name in mine if mine[name] != other[name]] == [], f"{observation}: call {step}"
+        assert found == expected
+        assert found["bad_car"] == 1
+        assert found["num_episodes"] >= 2
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,7 @@ def test_the_physics_version_is_the_same_on_the_gpu():
         (1, "rays", {}),
         (4, "rays", {}),
         (4, "road", {"start": START_RANDOM, "spun_fraction": 0.3, "penalty_min_speed_mps": 8.0}),
+        (4, "road-2", {"start": START_RANDOM, "spun_fraction": 0.3}),
     ],
 )
 def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation, rules):

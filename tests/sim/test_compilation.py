@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -107,6 +108,19 @@ def test_where_nothing_can_be_written_the_simulator_still_runs(copy, tmp_path):
     answer = run_probe(copy, in_the_way)
     assert answer.folder == "None"
     assert answer.result < 0.0
+
+
+def test_compiling_the_engine_is_said_once_and_other_functions_are_not_mentioned(caplog):
+    def begin(module):
+        function = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
+        listener.on_start(SimpleNamespace(data={"dispatcher": function}))
+        return [record.getMessage() for record in caplog.records]
+
+    listener = compiling._FirstCompilation()
+    assert begin("hotlap.sim.tyres") == begin("of.somebody.else") == []
+    line = "compiling the simulator for this machine: this takes up to a minute, and happens once"
+    assert begin("hotlap.sim.batch_cpu") == [line]
+    assert begin("hotlap.sim.race_cpu") == [line]
 
 
 def test_the_digest_is_of_every_file_of_the_simulator(copy, monkeypatch):

@@ -1,4 +1,6 @@
-"""The view of the road: known answers on a circle and a straight, and against plain geometry on a real track."""
+"""Both versions of the view of the road, against plain geometry on real tracks."""
+
+import hashlib
 
 import numpy as np
 import pytest
@@ -9,12 +11,10 @@ from hotlap.envs.spaces import num_observations, observation_space
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.road_view import (
     COLUMNS_PER_POINT,
+    FIRST_OUTLOOK,
     MIN_REACH_M,
-    NUM_POINTS,
     NUM_POSITION,
-    NUM_ROAD_VIEW,
     RADIUS_SCALE_M,
-    REACH_S,
     VIEW_BRAKE,
     VIEW_HEADING_COSINE,
     VIEW_HEADING_SINE,
@@ -26,8 +26,16 @@ from hotlap.sim.road_view import (
     WIDTH_SCALE_M,
     point_ahead,
 )
+from hotlap.sim.speed_profile import outlook
 from hotlap.sim.world import NUM_OBSERVATIONS
 from hotlap.tracks.registry import split_ids
+
+VERSIONS = pytest.mark.parametrize("observation", ["road", "road-2"])
+# Points, the power of their spacing, and how far ahead (s) the last one lies.
+SPACINGS = {"road": (12, 2.0, 4.0), "road-2": (24, 1.5, 8.0)}
+NUM_COLUMNS = {"road": 58, "road-2": 98}
+# SHA-256 of the first version's observations, as they were before there was a second.
+FIRST_VERSION_DIGEST = "3ff136abbe96455eda182e031200988fb749ea25dfcb1f62cbcd5f0c00106f6a"
 
 
 def make_fleet(num_cars: int = 64, observation: str = "road", track: str = "track-01") -> Fleet:
@@ -48,10 +56,33 @@ def view(fleet: Fleet) -> np.ndarray:
     return fleet.batch.obs[:, NUM_OBSERVATIONS:].astype(np.float64)
 
 
-def test_the_first_columns_are_those_of_the_rays() -> None:
-    rays, road = make_fleet(observation="rays"), make_fleet()
+def points_ahead(fleet: Fleet, observation: str) -> tuple[np.ndarray, np.ndarray]:
+    """How far ahead (m) the points lie, and where along the nodes."""
+    me = fleet.states
+    num_points, power, reach_s = SPACINGS[observation]
+    speed = np.hypot(me["forward_mps"], me["left_mps"]).astype(np.float64)
+    fractions = (np.arange(1, num_points + 1) / num_points) ** power
+    distance = fractions * (float(MIN_REACH_M) + reach_s * speed[:, None])
+    return distance, (me["arc_m"][:, None] + distance) / fleet.tracks[0].nodes.step_m
+
+
+def along(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    return np.interp(where % len(values), np.arange(len(values) + 1), np.append(values, values[0]))
+
+
+def test_the_first_version_keeps_its_bits() -> None:
+    fleet, rng, digest = make_fleet(track="track-02"), np.random.default_rng(0), hashlib.sha256()
+    for _ in range(100):
+        fleet.step(rng.uniform([-0.4, 0.2, -0.6], [0.4, 1.0, 0.4], (64, 3)).astype(np.float32), autoreset=True)
+        digest.update(fleet.batch.obs.tobytes())
+    assert digest.hexdigest() == FIRST_VERSION_DIGEST
+
+
+@VERSIONS
+def test_the_first_columns_are_those_of_the_rays(observation: str) -> None:
+    rays, road = make_fleet(observation="rays"), make_fleet(observation=observation)
     assert rays.batch.obs.shape == (64, 14)
-    assert road.batch.obs.shape == (64, 14 + NUM_ROAD_VIEW) == (64, num_observations("road"))
+    assert road.batch.obs.shape == (64, NUM_COLUMNS[observation]) == (64, num_observations(observation))
     for fleet in (rays, road):
         drive(fleet, 200)
     assert rays.states.tobytes() == road.states.tobytes()
@@ -59,9 +90,10 @@ def test_the_first_columns_are_those_of_the_rays() -> None:
     assert np.array_equal(rays.batch.final_obs, road.batch.final_obs[:, :NUM_OBSERVATIONS])
 
 
+@VERSIONS
 @pytest.mark.parametrize("track", ["track-01", "track-03", split_ids("train")[0]])
-def test_the_position_is_the_state_of_the_car_on_its_road(track: str) -> None:
-    fleet = make_fleet(track=track)
+def test_the_position_is_the_state_of_the_car_on_its_road(track: str, observation: str) -> None:
+    fleet = make_fleet(track=track, observation=observation)
     drive(fleet, 150)
     me, nodes, seen = fleet.states, fleet.tracks[0].nodes, view(fleet)
 
@@ -82,23 +114,20 @@ def test_the_position_is_the_state_of_the_car_on_its_road(track: str) -> None:
     np.testing.assert_allclose(seen[:, :NUM_POSITION], np.clip(expected, -1.0, 1.0), atol=2e-3)
 
 
+@VERSIONS
 @pytest.mark.parametrize("track", ["track-01", "track-02"])
-def test_the_points_ahead_are_the_roads_edges_in_the_cars_frame(track: str) -> None:
-    fleet = make_fleet(track=track)
+def test_the_points_ahead_are_the_roads_edges_in_the_cars_frame(track: str, observation: str) -> None:
+    fleet = make_fleet(track=track, observation=observation)
     drive(fleet, 150)
     me, nodes = fleet.states, fleet.tracks[0].nodes
-    points = view(fleet)[:, NUM_POSITION:].reshape(len(me), NUM_POINTS, COLUMNS_PER_POINT)
-    speed = np.hypot(me["forward_mps"], me["left_mps"]).astype(np.float64)
-    fractions = (np.arange(1, NUM_POINTS + 1) / NUM_POINTS) ** 2
-    distance = fractions * (float(MIN_REACH_M) + float(REACH_S) * speed[:, None])
-    where = (me["arc_m"][:, None] + distance) / nodes.step_m
-
-    def along(values: np.ndarray) -> np.ndarray:
-        return np.interp(where % nodes.num_nodes, np.arange(nodes.num_nodes + 1), np.append(values, values[0]))
-
+    num_points = SPACINGS[observation][0]
+    seen = view(fleet)[:, NUM_POSITION : NUM_POSITION + COLUMNS_PER_POINT * num_points]
+    points = seen.reshape(len(me), num_points, COLUMNS_PER_POINT)
+    distance, where = points_ahead(fleet, observation)
     for column, width, side in ((1, nodes.road_left_m, 1.0), (2, nodes.road_right_m, -1.0)):
-        x = along(nodes.x_m) - side * along(nodes.tangent_y) * along(width)
-        y = along(nodes.y_m) + side * along(nodes.tangent_x) * along(width)
+        across_m = side * along(width, where)
+        x = along(nodes.x_m, where) - along(nodes.tangent_y, where) * across_m
+        y = along(nodes.y_m, where) + along(nodes.tangent_x, where) * across_m
         dx, dy = x - me["x_m"][:, None], y - me["y_m"][:, None]
         bearing = np.arctan2(dy, dx) - me["yaw_rad"][:, None]
         is_near = np.hypot(dx, dy) < 1.5
@@ -119,8 +148,22 @@ def test_the_points_ahead_are_the_roads_edges_in_the_cars_frame(track: str) -> N
     np.testing.assert_allclose(points[..., 0][is_small], expected[is_small], atol=5e-3)
 
 
-def test_every_value_stays_in_its_range() -> None:
-    space, fleet = observation_space("road"), make_fleet(256)
+@pytest.mark.parametrize("track", ["track-01", "track-02"])
+def test_the_second_version_tells_the_outlook_at_the_car_and_at_every_eighth_point(track: str) -> None:
+    fleet = make_fleet(track=track, observation="road-2")
+    drive(fleet, 150)
+    road = fleet.tracks[0]
+    outlook_m = outlook(road.start_speed_mps, road.nodes.step_m)
+    where = points_ahead(fleet, "road-2")[1][:, [7, 15, 23]]
+    here = fleet.states["arc_m"][:, None].astype(np.float64) / road.nodes.step_m
+    expected = along(outlook_m, np.concatenate([here, where], axis=1)) / 225.0
+    assert np.ptp(expected) > 0.2
+    np.testing.assert_allclose(view(fleet)[:, FIRST_OUTLOOK:], expected, atol=1e-3)
+
+
+@VERSIONS
+def test_every_value_stays_in_its_range(observation: str) -> None:
+    space, fleet = observation_space(observation), make_fleet(256, observation)
     for seed in range(5):
         drive(fleet, 100, seed)
         assert (fleet.batch.obs >= space.low).all()

@@ -14,7 +14,8 @@ import websocket
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 START_S = 60.0
 CALL_S = 60.0
-KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Escape": 27, "KeyR": 82, "KeyC": 67}
+KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Escape": 27}
+CONTROL, SHIFT = 2, 8
 
 
 def find_chromium() -> str | None:
@@ -48,15 +49,24 @@ class Chromium:
             time.sleep(0.05)
         raise AssertionError("Chromium did not start")
 
-    def open(self, url: str, width: int = 1280, height: int = 720, **looks) -> "Page":
-        """A new tab that shows `url`."""
+    def open(self, url: str, width: int = 1280, height: int = 720, *, is_new: bool = False, **looks) -> "Page":
+        """A new tab that shows `url`; `is_new`: as to a visitor of whom the browser remembers nothing."""
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
         with urllib.request.urlopen(request, timeout=CALL_S) as answer:
             target = json.load(answer)
         page = Page(target["webSocketDebuggerUrl"], width, height, **looks)
         self._pages.append(page)
+        if is_new:
+            page.call("Storage.clearDataForOrigin", origin=url, storageTypes="local_storage")
         page.go(url)
         return page
+
+    def close_pages(self) -> None:
+        """Close all tabs."""
+        for page in self._pages:
+            page.call("Page.close")
+            page.close()
+        self._pages.clear()
 
     def close(self) -> None:
         """End the browser and delete its profile."""
@@ -74,7 +84,9 @@ class Chromium:
 class Page:
     """A tab. `errors` are the console's errors and uncaught exceptions."""
 
-    def __init__(self, url: str, width: int, height: int, *, is_dark: bool = True, is_phone: bool = False) -> None:
+    def __init__(
+        self, url: str, width: int, height: int, *, is_dark: bool = True, is_phone: bool = False, is_still: bool = False
+    ) -> None:
         self._socket = websocket.create_connection(url, timeout=CALL_S, suppress_origin=True)
         self._number = 0
         self.errors: list[str] = []
@@ -87,7 +99,8 @@ class Page:
         if is_phone:
             self.call("Emulation.setTouchEmulationEnabled", enabled=True)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        motion = {"name": "prefers-reduced-motion", "value": "reduce" if is_still else "no-preference"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme, motion])
 
     def call(self, method: str, **parameters):
         """Call a method of the protocol; events that arrive in between are looked at for errors."""
@@ -114,6 +127,12 @@ class Page:
         """Load `url`, or change the hash where only that differs."""
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
+
+    def delay(self, milliseconds: int) -> None:
+        """Let every answer of a server come this much later."""
+        self.call("Network.enable")
+        throughput = {"downloadThroughput": -1, "uploadThroughput": -1}
+        self.call("Network.emulateNetworkConditions", offline=False, latency=milliseconds, **throughput)
 
     def reload(self) -> None:
         self.evaluate("void (window.isOld = true)")
@@ -182,18 +201,19 @@ class Page:
             "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
 
-    def key(self, code: str, is_down: bool) -> None:
-        """Press or release a key of the keyboard."""
+    def key(self, code: str, is_down: bool, modifiers: int = 0) -> None:
+        """Press or release a key of the keyboard; modifiers are a sum of CONTROL and SHIFT."""
         name = code.removeprefix("Key").lower() if code.startswith("Key") else code
+        number = KEYS.get(code) or ord(code[-1])
         self.call(
             "Input.dispatchKeyEvent", type="keyDown" if is_down else "keyUp", code=code, key=name,
-            windowsVirtualKeyCode=KEYS[code],
+            windowsVirtualKeyCode=number, modifiers=modifiers,
         )  # fmt: skip
 
-    def press(self, code: str) -> None:
+    def press(self, code: str, modifiers: int = 0) -> None:
         """Press a key and let go of it."""
-        self.key(code, True)
-        self.key(code, False)
+        self.key(code, True, modifiers)
+        self.key(code, False, modifiers)
 
     def picture(self, path: Path) -> None:
         """Write what is seen as PNG."""

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from web.chromium import Chromium, find_chromium
+from web.chromium import Chromium, Page, find_chromium
 
 SERVER_START_S = 120
+GENERATED = ("test-010",)  # offered by the static site beside the built-in tracks
 
 
 class ServedPage:
@@ -70,7 +71,7 @@ def static_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage
     from hotlap.web.site import write_site
 
     folder = tmp_path_factory.mktemp("site")
-    write_site(folder)
+    write_site(folder, GENERATED)
     command = [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"]
     page = ServedPage(command, folder, r"port (\d+)")
     yield page
@@ -107,3 +108,20 @@ def new_browser() -> Iterator[Callable[[], Chromium]]:
 def browser(new_browser: Callable[[], Chromium]) -> Chromium:
     """One browser."""
     return new_browser()
+
+
+@pytest.fixture(scope="session")
+def shared_browser() -> Iterator[Chromium]:
+    """One browser for many tests."""
+    if find_chromium() is None and os.environ.get("CI") != "true":
+        pytest.skip("no Chromium; on Debian: apt-get install chromium")
+    browser = Chromium()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def open_page(shared_browser: Chromium) -> Iterator[Callable[..., Page]]:
+    """Opens pages in the shared browser as to a new visitor; they are closed with the test."""
+    yield lambda url, *size, **looks: shared_browser.open(url, *size, is_new=True, **looks)
+    shared_browser.close_pages()

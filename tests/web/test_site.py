@@ -6,7 +6,7 @@ import re
 import pytest
 
 from hotlap.errors import OutputFileError
-from hotlap.web.site import static_files, write_site
+from hotlap.web.site import generated_ids, static_files, write_site
 
 MAX_BYTES = 1_500_000  # page, engine and three tracks
 
@@ -63,3 +63,15 @@ def test_the_page_loads_nothing_from_another_host():
         if not name.endswith(".wasm"):
             text = (STATIC / name).read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
             assert re.findall(r"https?://|//cdn", text) == [], name
+
+
+def test_generated_tracks_are_listed_with_their_files_where_they_are_wanted(tmp_path):
+    write_site(tmp_path, ["train-000", "test-010"])
+    tracks = {one["id"]: one for one in json.loads((tmp_path / "data" / "tracks.json").read_text(encoding="utf-8"))}
+    assert set(tracks) == {"track-01", "track-02", "track-03", "train-000", "test-010"}
+    assert tracks["test-010"]["length_m"] > 100.0
+    for track in tracks:
+        assert (tmp_path / "data" / f"{track}.track").is_file()
+        drivers = json.loads((tmp_path / "data" / f"{track}.drivers.json").read_text(encoding="utf-8"))
+        assert "generalist" in [driver["id"] for driver in drivers]
+    assert len(generated_ids()) == 125

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 # File name, address, and what is done before the picture is taken.
 PICTURES = {
-    "page-watch": ("?driver=champion#watch", "hotlap.app.toggleCamera(), hotlap.app.toggleCamera()"),
+    "page-watch": ("?driver=champion#watch", ""),
     "page-race": ("?driver=recorded#race", ""),
     "page-learn": ("#learn", ""),
     "page-board": ("#board", ""),

@@ -91,10 +91,11 @@ def test_a_bad_action_moves_no_car():
     assert raw(batch.states) == before
 
 
-def test_the_view_of_the_road_equals_the_cpus():
+@pytest.mark.parametrize("observation", ["road", "road-2"])
+def test_the_view_of_the_road_equals_the_cpus(observation):
     scenario = Scenario(load_track("track-02").ribbon, car_record(), golden_traces.golden_rules())
     cpu, page, rng = CpuEngine(), WasmEngine(), np.random.default_rng(1)
-    batches = [engine.make_batch(16, num_observations("road")) for engine in (cpu, page)]
+    batches = [engine.make_batch(16, num_observations(observation)) for engine in (cpu, page)]
     batches[0].states["seed"] = np.arange(16)
     cpu.reset(np.ones(16, np.bool_), scenario, batches[0])
     for _ in range(50):
@@ -136,8 +137,9 @@ def driving_policy(num_stack, activation, num_fourier, is_squashed, num_seen=14)
         (driving_policy(1, "relu", 0, is_squashed=True), 1, 0),
         (driving_policy(3, "elu", 2, is_squashed=False), 2, 0),
         (driving_policy(1, "tanh", 4, is_squashed=False, num_seen=num_observations("road")), 3, 0),
+        (driving_policy(1, "tanh", 0, is_squashed=False, num_seen=num_observations("road-2")), 4, 0),
     ],
-    ids=["tanh", "relu", "elu", "road"],
+    ids=["tanh", "relu", "elu", "road", "road-2"],
 )
 def test_a_policy_drives_the_cpus_lap(policy, repeat, laps):
     """Decisions and ticks as the page makes them, against the compiled loop of `hotlap evaluate`."""

@@ -8,9 +8,10 @@ import pytest
 import hotlap
 from hotlap.sim.contact import POSE_DTYPE
 from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
 from hotlap.sim.race import ENTRANT_DTYPE, RACE_RULES_DTYPE, START_GRID, START_ROLLING, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
-from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record
 from hotlap.tracks.golden_races import race_version
@@ -92,15 +93,16 @@ def test_a_bad_action_moves_no_car():
     assert_same_bits(batch.states, before)
 
 
-def test_states_set_by_hand_are_observed_as_the_cpu_does():
+@pytest.mark.parametrize("num_obs", [NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2])
+def test_states_set_by_hand_are_observed_as_the_cpu_does(num_obs):
     scenario = Scenario(load_track("track-01").ribbon, car_record(), golden_rules())
     race, seen = race_rules(4, 1, START_GRID, 100), []
     for engine in (CpuRaceEngine(), WasmRaceEngine()):
-        batch, field = make_batch(8, NUM_RACE_OBSERVATIONS), make_field(8)
+        batch, field = make_batch(8, num_obs), make_field(8)
         engine.reset(np.ones(2, np.bool_), scenario, race, batch, field)
         batch.states["x_m"] += np.float32(0.5)
         batch.states["forward_mps"] = np.arange(8)
         engine.observe(scenario, race, batch, field)
         seen.append(batch.obs)
     assert seen[0].tobytes() == seen[1].tobytes()
-    assert (seen[0][:, 58] == 1.0).all()  # every car sees another
+    assert (seen[0][:, num_obs - NUM_OPPONENT_VIEW] == 1.0).all()  # every car sees another

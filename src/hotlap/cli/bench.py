@@ -21,7 +21,7 @@ def bench_sim(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     track: Annotated[str, typer.Option(help="Track id.")] = "track-01",
     observation: Annotated[
-        Literal["rays", "road", "race"] | None,
+        Literal["rays", "road", "road-2", "race"] | None,
         typer.Option(help="What a car sees; default: rays, with --num-cars race."),
     ] = None,
     num_cars: Annotated[int | None, typer.Option(help="Cars in each race; default: every car is alone.")] = None,

@@ -5,33 +5,33 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 from hotlap.cli.output import Json, print_json
 
 # What an optional package is for, and how to get it.
 _OPTIONAL = {
+    "torch": ("hotlap train", 'pip install "hotlap[train]"'),
+    "stable-baselines3": ("hotlap train", 'pip install "hotlap[train]"'),
+    "tensorboard": ("hotlap train", 'pip install "hotlap[train]"'),
     "envpool": ("a fast LunarLander-v3", "pip install envpool (Linux, Python 3.11 or newer)"),
     "Box2D": ("Gymnasium's LunarLander-v3", "pip install swig, then pip install 'gymnasium[box2d]'"),
-    "casadi": ("solving the optimal lap of a track", "pip install casadi"),
-    "starlette": ("hotlap play", "pip install 'hotlap[play]'"),
-    "uvicorn": ("hotlap play", "pip install 'hotlap[play]'"),
-    "numba-cuda": ("the simulator on an NVIDIA GPU", "pip install 'hotlap[gpu]'"),
-    "optuna": ("hotlap sweep", "pip install 'hotlap[sweeps]'"),
-    "ray": ("hotlap sweep --ray", "pip install 'hotlap[sweeps]'"),
-    "onnx": ("hotlap export --format onnx", "pip install onnx onnxruntime"),
+    "casadi": ("solving the optimal lap of a track", 'pip install "hotlap[optimal]"'),
+    "numba-cuda": ("the simulator on an NVIDIA GPU", 'pip install "hotlap[gpu]"'),
+    "optuna": ("hotlap sweep", 'pip install "hotlap[sweeps]"'),
+    "ray": ("hotlap sweep --ray", 'pip install "hotlap[sweeps]"'),
+    "onnx": ("hotlap export --format onnx", 'pip install "hotlap[export]"'),
 }
 _NONE = {
     "gpu": "none found",
     "compiled_code": "none: the cache folder is not writable. Set HOTLAP_CACHE to one that is",
-    "torch_cuda": "none: torch trains on the CPU",
+    "torch_cuda": "none: training runs on the CPU",
 }
 _CUDA_ADVICE = (
     "For a CUDA build: pip uninstall torch, then pip install torch --index-url https://download.pytorch.org/whl/cu126 "
     "(other CUDA versions: https://pytorch.org/get-started)"
 )
-_REQUIRED = ("numpy", "numba", "gymnasium", "stable-baselines3", "torch", "matplotlib", "websocket-client")
+_REQUIRED = ("numpy", "numba", "gymnasium", "matplotlib", "starlette", "uvicorn", "websocket-client")
 
 
 def doctor(
@@ -94,6 +94,8 @@ def _gpu() -> str | None:
 
 def _torch_cuda() -> str | None:
     """The CUDA version torch was built for. Read from its version file: importing torch takes seconds."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         text = Path(str(distribution("torch").locate_file("torch/version.py"))).read_text(encoding="utf-8")
     except (PackageNotFoundError, OSError):
@@ -103,6 +105,8 @@ def _torch_cuda() -> str | None:
 
 
 def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     for candidate in (name, "box2d-py") if name == "Box2D" else (name,):
         try:
             return version(candidate)

@@ -8,7 +8,6 @@ import typer
 from hotlap.atomic_files import writable
 from hotlap.cli.run_monitor import log_to_stderr
 from hotlap.envs.registration import RACER_ID
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, OBSERVATION_LAYOUTS, num_observations
 from hotlap.errors import ConfigError, InputFileError, ModelError, OutputFileError
 
 if TYPE_CHECKING:
@@ -51,10 +50,8 @@ def export(
 
 
 def _to_onnx(model: "ModelFile", out: Path) -> list[Path]:
-    try:
-        from hotlap.models.onnx_export import export_onnx
-    except ImportError:
-        raise ModelError("exporting to ONNX needs onnx. Install it: pip install 'hotlap[export]'.") from None
+    from hotlap.models.onnx_export import export_onnx
+
     export_onnx(model, _check_target(out, model.path))
     return [out]
 
@@ -98,8 +95,9 @@ def import_(
     stack: Annotated[int | None, typer.Option(help="Racer: number of stacked observations.")] = None,
     lap_fourier: Annotated[int | None, typer.Option(help="Racer: number of Fourier features of the lap.")] = None,
     observation: Annotated[
-        str, typer.Option(help="Racer: the observation it was trained on, rays or road.")
-    ] = DEFAULT_OBSERVATION,
+        str | None,
+        typer.Option(help="Racer: the observation it was trained on: rays (if not given), road, road-2 or race."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The model to write; by default FILE_hotlap.zip.")] = None,
 ) -> None:
     """Convert a model that plain stable-baselines3 saved.
@@ -111,6 +109,7 @@ def import_(
             f"{file}: a model of stable-baselines3 is a pickle, and loading a pickle can run any code. "
             "If you trust its maker, add --trust-pickle."
         )
+    from hotlap.envs.spaces import OBSERVATION_LAYOUTS, num_observations
     from hotlap.models.model_file import write_model
     from hotlap.runs.run_folder import is_there
 
@@ -118,8 +117,8 @@ def import_(
         raise InputFileError(f"{file!s:.200}: no such file. Check the path.")
     given = {"track": track, "action_repeat": action_repeat, "stack": stack, "lap_fourier": lap_fourier}
     racer: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    num_observations(observation)  # refuses an unknown one
-    if observation != DEFAULT_OBSERVATION:
+    if observation is not None:
+        num_observations(observation)  # refuses an unknown one
         racer["observation_layout"] = OBSERVATION_LAYOUTS[observation]  # type: ignore[index]
     target = _check_target(out or file.with_name(f"{file.stem}_hotlap.zip"), file)
     if track is not None:

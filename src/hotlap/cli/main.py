@@ -28,7 +28,7 @@ from hotlap.cli.site import site
 from hotlap.cli.sweep import sweep_app
 from hotlap.cli.tracks import tracks_app
 from hotlap.cli.train import resume, train
-from hotlap.errors import HotlapError
+from hotlap.errors import HotlapError, explain_missing
 
 # Some versions of Typer bundle click. Its base error is found through the one that Typer exports.
 _CLI_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -137,6 +137,11 @@ def main() -> NoReturn:
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
         code = _close_pipe()
+    except ModuleNotFoundError as error:
+        explained = explain_missing(error)
+        if explained is error:
+            raise
+        code = _report(str(explained))
     except MemoryError:
         code = _report("out of memory. Use fewer cars or episodes.")
     except OSError as error:

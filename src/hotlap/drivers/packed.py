@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet
-from hotlap.envs.spaces import ObservationName
+from hotlap.envs.spaces import ObservationName, observation_with
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import ModelFile
 from hotlap.sim.policy_forward import PackedPolicy, decide_cars, make_memory, pack_policy
@@ -21,8 +21,7 @@ class PackedDriver:
         self.name = name
         self.packed = packed
         self.action_repeat = action_repeat
-        uses_road = packed.shape["num_observations"][0] > NUM_OBSERVATIONS
-        self.observation: ObservationName = "road" if uses_road else "rays"
+        self.observation: ObservationName = observation_with(int(packed.shape["num_observations"][0]))
 
     @classmethod
     def from_model(cls, model: ModelFile, name: str | None = None) -> "PackedDriver":

@@ -21,6 +21,7 @@ from hotlap.envs.fleet import (
 from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
 from hotlap.envs.race_infos import race_progress_m
 from hotlap.envs.settings import RacerSettings
+from hotlap.envs.spaces import ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.engine import ALL_FINE, Scenario
@@ -98,6 +99,7 @@ class RaceFleet:
         busy = max(1, self.num_cars // MIN_CARS_PER_THREAD)
         self._engine = CpuRaceEngine(num_threads or min(default_threads(), num_races, busy))
         self._all_races = np.ones(num_races, np.bool_)
+        self._obs_2: NDArray[np.float32] | None = None  # for drivers that see `road-2`
 
     @property
     def states(self) -> NDArray[np.void]:
@@ -164,6 +166,15 @@ class RaceFleet:
         entrants = np.where(has_ended, self.field.final_entrants["status"], self.entrants["status"])
         has_finished: NDArray[np.bool_] = (entrants == FINISHED) & ~was_finished
         return has_finished
+
+    def see(self, observation: ObservationName) -> NDArray[np.float32]:
+        """What the cars see now, in rows that begin with the columns of this observation."""
+        if observation != "road-2":
+            return self.batch.obs
+        if self._obs_2 is None:
+            self._obs_2 = np.zeros((self.num_cars, num_observations(observation)), np.float32)
+        self._engine.observe(self.scenario, self.race_rules, self.batch._replace(obs=self._obs_2), self.field)
+        return self._obs_2
 
     def get_state(self) -> FleetState:
         """A copy of the complete state, one array per column; `set_state` continues from it bit-identically."""

@@ -18,7 +18,7 @@ from hotlap.envs.race_infos import RACE_TIME, race_columns
 from hotlap.envs.race_vector import grid_option
 from hotlap.envs.racer import DEFAULT_TRACK, RacerEnv
 from hotlap.envs.settings import RacerSettings, SettingsSource
-from hotlap.envs.spaces import action_space, as_actions, race_observation_space
+from hotlap.envs.spaces import action_space, as_actions, observation_space
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.world import NUM_ACTIONS
 
@@ -50,7 +50,7 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
     @cache  # noqa: B019 (PettingZoo asks for the same object each time)
     def observation_space(self, agent: str) -> Box:
         """The same for every car."""
-        return race_observation_space()
+        return observation_space("race")
 
     @cache  # noqa: B019
     def action_space(self, agent: str) -> Box:

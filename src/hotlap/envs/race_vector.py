@@ -18,7 +18,7 @@ from hotlap.envs.race_infos import RACE_TIME, race_columns
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
 from hotlap.envs.settings import RacerSettings, SettingsSource
-from hotlap.envs.spaces import action_space, as_actions, race_observation_space
+from hotlap.envs.spaces import action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.world import NUM_ACTIONS
 
@@ -47,7 +47,7 @@ class RaceVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32
         settings = RacerSettings.load(config)
         self.fleet = RaceFleet(track_ids, settings, num_races, num_cars, laps, start, num_threads)
         self.num_races, self.num_cars, self.num_envs = num_races, num_cars, self.fleet.num_cars
-        self.single_action_space, self.single_observation_space = action_space(), race_observation_space()
+        self.single_action_space, self.single_observation_space = action_space(), observation_space("race")
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._all_cars = np.ones(self.num_envs, np.bool_)

@@ -14,15 +14,25 @@ from hotlap.sim.opponent_view import (
     OPPONENT_ALONGSIDE,
     OPPONENT_PRESENCE,
 )
-from hotlap.sim.road_view import NUM_ROAD_VIEW, VIEW_BRAKE, VIEW_THROTTLE
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
+from hotlap.sim.road_view import FIRST_OUTLOOK, NUM_ROAD_VIEW, NUM_ROAD_VIEW_2, VIEW_BRAKE, VIEW_THROTTLE
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
-ObservationName = Literal["rays", "road"]
+# `road` is the first version of that layout, which the shipped champions see, and `road-2` the second.
+ObservationName = Literal["rays", "road", "road-2", "race"]
 DEFAULT_OBSERVATION: ObservationName = "rays"
 # Identify the meaning and order of the observations: a model trained on any other layout is refused.
 OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
     "rays": "rays9-speed-yaw-steer-progress-offset",
     "road": "rays9-speed-yaw-steer-progress-offset+road12-1",
+    "road-2": "rays9-speed-yaw-steer-progress-offset+road24-outlook4-2",
+    "race": "rays9-speed-yaw-steer-progress-offset+road12-1+opponents4-1",
+}
+_NUM_COLUMNS: Mapping[ObservationName, int] = {
+    "rays": NUM_OBSERVATIONS,
+    "road": NUM_OBSERVATIONS + NUM_ROAD_VIEW,
+    "road-2": NUM_OBSERVATIONS + NUM_ROAD_VIEW_2,
+    "race": NUM_RACE_OBSERVATIONS,
 }
 
 
@@ -36,27 +46,31 @@ def num_observations(observation: object = DEFAULT_OBSERVATION) -> int:
     names = get_args(ObservationName)
     if observation not in names:
         raise ConfigError(f"observation must be {' or '.join(map(repr, names))}, got {observation!r:.40}.")
-    return NUM_OBSERVATIONS + (NUM_ROAD_VIEW if observation == "road" else 0)
+    return _NUM_COLUMNS[observation]  # type: ignore[index]
+
+
+def observation_with(num_columns: int) -> ObservationName:
+    """The observation that has so many columns."""
+    return {columns: name for name, columns in _NUM_COLUMNS.items()}[num_columns]
 
 
 def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box:
-    """Nine rays, speed, yaw rate, steering, lap progress, distance from the centreline; for `road` its view as well."""
+    """Nine rays, speed, yaw rate, steering, lap progress, distance from the centreline; for `road` its view as well.
+
+    For `race` the nearest four of the other cars follow, which are zero for a car alone.
+    """
     size = num_observations(observation)
     low = np.zeros(size, np.float32)
     low[[OBS_YAW_RATE, OBS_STEER]] = -1.0
     low[NUM_OBSERVATIONS:] = -1.0
-    if observation == "road":
+    if observation != "rays":
         low[[NUM_OBSERVATIONS + VIEW_THROTTLE, NUM_OBSERVATIONS + VIEW_BRAKE]] = 0.0
+    if observation == "road-2":
+        low[NUM_OBSERVATIONS + FIRST_OUTLOOK :] = 0.0
+    if observation == "race":
+        opponents = low[-NUM_OPPONENT_VIEW:]
+        opponents[OPPONENT_PRESENCE::COLUMNS_PER_OPPONENT] = opponents[OPPONENT_ALONGSIDE::COLUMNS_PER_OPPONENT] = 0.0
     return Box(low, np.ones(size, np.float32), dtype=np.float32)
-
-
-def race_observation_space() -> Box:
-    """What a car in a race sees: the columns of `road`, then the nearest four of the other cars."""
-    road = observation_space("road")
-    opponents = np.full(NUM_OPPONENT_VIEW, -1.0, np.float32)
-    opponents[OPPONENT_PRESENCE::COLUMNS_PER_OPPONENT] = opponents[OPPONENT_ALONGSIDE::COLUMNS_PER_OPPONENT] = 0.0
-    low = np.concatenate([road.low, opponents])
-    return Box(low, np.ones_like(low), dtype=np.float32)
 
 
 def as_actions(action: object, shape: tuple[int, ...]) -> NDArray[np.float32]:

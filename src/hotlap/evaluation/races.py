@@ -8,7 +8,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.drivers.driver import Driver
+from hotlap.drivers.driver import Driver, observation_of
 from hotlap.envs.race_defaults import DEFAULT_LAPS, DEFAULT_START, RaceStart
 from hotlap.envs.race_fleet import CARS_PER_RACE, RaceFleet
 from hotlap.envs.settings import RacerSettings
@@ -188,13 +188,14 @@ class _Pilot:
 
     def act(self, actions: NDArray[np.float32], pool: ThreadPoolExecutor) -> None:
         """Fill the actions of the entry's cars."""
+        obs = self._fleet.see(observation_of(self._entry.driver))
         if self._policy:
-            packed, obs = self._policy.packed, self._fleet.batch.obs
+            packed = self._policy.packed
             list(pool.map(lambda part: decide_cars(packed, obs[part[0]], part[1]), self._parts))
             for rows, memory in self._parts:
                 actions[rows] = memory.actions
         else:
-            actions[self._rows] = self._entry.driver.act(self._fleet.batch.obs[self._rows])
+            actions[self._rows] = self._entry.driver.act(obs[self._rows])
         chosen = actions[self._rows]
         if not np.isfinite(chosen).all():
             raise ActionError(f"{self._entry.label}: an action is not finite. Use another driver.")

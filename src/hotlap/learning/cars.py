@@ -8,11 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hotlap.envs.fleet import Fleet
 from hotlap.envs.fleet_vector import AnyFleet
+from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.stream_fleet import StreamFleet
 from hotlap.errors import StateError
-from hotlap.sim.world import NUM_ACTIONS, OBS_PROGRESS
+from hotlap.learning.engines import Engine, open_engine
+from hotlap.learning.race_seats import RaceSeats
+from hotlap.models.model_file import PolicyArrays
+from hotlap.sim.world import OBS_PROGRESS
 
 WORLD = "world."  # prefix of the fleet's columns in a saved state
 _EPISODE_COLUMNS = ("stack", "returns", "lengths")
@@ -28,18 +31,19 @@ class Cars:
 
     def __init__(
         self,
-        fleet: AnyFleet,
+        fleet: AnyFleet | RaceFleet,
         device: torch.device,
         *,
         action_repeat: int = 1,
         stack: int = 1,
         lap_fourier: int = 0,
+        races: RaceSeats | None = None,
         on_close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`on_close` closes what the fleet belongs to."""
+        """`races` says who drives the cars of a `RaceFleet`; `on_close` closes what the fleet belongs to."""
         self.fleet, self.action_repeat, self.close = fleet, action_repeat, on_close
-        self._is_cuda = device.type == "cuda"
-        self._engine: Any = _GpuEngine(fleet, action_repeat) if self._is_cuda else _HostEngine(fleet, action_repeat)
+        self._is_cuda, self._races = device.type == "cuda", races
+        self._engine: Engine = races if races is not None else open_engine(fleet, device, action_repeat)
         num_cars, num_single = self._engine.obs.shape
         num_obs = stack * num_single + 2 * lap_fourier
         self.actions: Tensor = self._engine.actions  # (N, 3), read by `step`
@@ -62,15 +66,17 @@ class Cars:
         return len(self.obs)
 
     def reset(self, seed: int) -> None:
-        """Begin an episode for every car; car i gets the seed `seed` + i."""
-        first = np.uint64(seed)
-        self.fleet.seed(first + np.arange(len(self), dtype=np.uint64))
-        self.fleet.reset()
-        self._engine.load()
+        """Begin an episode for every car, or every race; number i gets the seed `seed` + i."""
+        self._engine.begin(seed)
         for running in (self._history, self._returns, self._lengths):
             running.zero_()
-        self._history[:, -1] = torch.from_numpy(self.fleet.batch.obs)
+        self._history[:, -1] = self._engine.obs
         self._write_features(self._history, self.obs)
+
+    def renew_opponents(self, num_timesteps: int, policy: Callable[[], PolicyArrays]) -> None:
+        """Say which drivers the next races have, and keep a version of the policy for them where it is time."""
+        if self._races is not None:
+            self._races.opponents.renew(num_timesteps, policy)
 
     def renew_roads(self) -> Tensor | None:
         """Replace the oldest roads of a fleet on a stream; returns which cars began an episode on a new one.
@@ -151,11 +157,15 @@ class Cars:
     # --- state ---
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
-        """All that a bit-identical continuation needs, one row per car: the world and the running episodes."""
+        """All that a bit-identical continuation needs: the world and the running episodes, one row per car.
+
+        In races also who drives the others.
+        """
         self._engine.store()
         own = zip(_EPISODE_COLUMNS, (self._history.flatten(1), self._returns, self._lengths), strict=True)
         world = {WORLD + name: column for name, column in self.fleet.get_state().items()}
-        return world | {name: column.cpu().numpy().copy() for name, column in own}
+        others = {} if self._races is None else self._races.opponents.state_dict()
+        return world | others | {name: column.cpu().numpy().copy() for name, column in own}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `state_dict`; StateError, with nothing changed, if it does not fit."""
@@ -165,71 +175,9 @@ class Cars:
             if name not in new or new[name].shape != tuple(column.shape) or not np.isfinite(new[name]).all():
                 raise StateError(f"state: column {name!r} must be finite and of shape {tuple(column.shape)}.")
         self.fleet.set_state({name.removeprefix(WORLD): new[name] for name in new if name.startswith(WORLD)})
+        if self._races is not None:
+            self._races.opponents.load_state_dict(new)
         self._engine.load()
         for name, column in zip(_EPISODE_COLUMNS, own, strict=True):
             column.copy_(torch.as_tensor(new[name]))
         self._write_features(self._history, self.obs)
-
-
-class _HostEngine:
-    """The fleet itself; the tensors share memory with its arrays."""
-
-    def __init__(self, fleet: AnyFleet, action_repeat: int) -> None:
-        self._fleet, self._action_repeat, batch = fleet, action_repeat, fleet.batch
-        self.actions = torch.zeros(fleet.num_cars, NUM_ACTIONS)
-        self.obs, self.final_obs = torch.from_numpy(batch.obs), torch.from_numpy(batch.final_obs)
-        self.rewards = torch.from_numpy(batch.rewards)
-        self.terminated, self.truncated = torch.from_numpy(batch.terminated), torch.from_numpy(batch.truncated)
-        self.infos, self.final_infos = (
-            torch.from_numpy(infos.view(np.int32).reshape(fleet.num_cars, -1))
-            for infos in (batch.infos, batch.final_infos)
-        )
-
-    def load(self) -> None:
-        """Nothing to do: the cars are those of the fleet."""
-
-    def store(self) -> None:
-        """Nothing to do: the cars are those of the fleet."""
-
-    def step(self) -> None:
-        self._fleet.step(self.actions.numpy(), autoreset=True, repeat=self._action_repeat)
-
-
-class _GpuEngine:
-    """The cars in the memory of a GPU; the fleet in main memory resets, reads and writes their states."""
-
-    def __init__(self, fleet: AnyFleet, action_repeat: int) -> None:
-        from hotlap.sim import batch_cuda  # needs numba-cuda
-
-        if not isinstance(fleet, Fleet):
-            raise TypeError("cars behind a bridge are trained on the CPU")
-        self._fleet, self._action_repeat, self._batch_cuda = fleet, action_repeat, batch_cuda
-        self._cars = batch_cuda.CudaCars(fleet.scenario, *fleet.batch.obs.shape)
-        batch = self._cars.batch
-        self.actions = _tensor(self._cars.actions)
-        self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))
-        self.terminated, self.truncated = (_tensor(flags).view(torch.bool) for flags in (
-            batch_cuda.as_bytes(batch.terminated), batch_cuda.as_bytes(batch.truncated)
-        ))  # fmt: skip
-        self.infos, self.final_infos = (
-            _tensor(batch_cuda.as_bytes(infos)).view(torch.int32).view(fleet.num_cars, -1)
-            for infos in (batch.infos, batch.final_infos)
-        )
-
-    def load(self) -> None:
-        if isinstance(self._fleet, StreamFleet):
-            for slot in self._fleet.take_changed():
-                self._cars.upload_ribbon(self._fleet.scenario.ribbons, self._fleet.slot_parts(slot))
-        self._cars.upload(self._fleet.states)
-
-    def store(self) -> None:
-        self._fleet.states[:] = self._cars.download()
-
-    def step(self) -> None:
-        stream = self._batch_cuda.stream_of(torch.cuda.current_stream().cuda_stream)
-        # Actions are clamped to their bounds, and a NaN is found in the losses of the update.
-        self._cars.step(autoreset=True, repeat=self._action_repeat, check_actions=False, stream=stream)
-
-
-def _tensor(array: Any) -> Tensor:
-    return torch.as_tensor(array, device="cuda")

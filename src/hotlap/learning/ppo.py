@@ -117,6 +117,7 @@ class PPO:
 
         On a GPU the update is launched right after the rollout, and the steps are told while it computes.
         """
+        self._cars.renew_opponents(self.num_timesteps, self.policy)
         restarted = self._cars.renew_roads()
         if restarted is not None:
             self._normalizer.forget_returns(restarted)

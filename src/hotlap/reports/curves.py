@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.errors import one_line
 from hotlap.evaluation.telemetry import Floats
 
 Ints = NDArray[np.int64]
@@ -53,8 +54,9 @@ def read_events(folder: Path) -> dict[str, Curve]:
     """Every scalar in the TensorBoard event files of a folder, by key; empty if there is no folder.
 
     A truncated last record, as in a run that is still training, ends the file. Every start or resume of a run writes
-    its own file, so the pause between two files does not count as training time.
+    its own file, so the pause between two files does not count as training time. ValueError for a damaged record.
     """
+    from google.protobuf.message import DecodeError
     from tensorboard.backend.event_processing.event_file_loader import (  # type: ignore[import-untyped]
         LegacyEventFileLoader,
     )
@@ -63,12 +65,15 @@ def read_events(folder: Path) -> dict[str, Curve]:
     earlier_files_s = 0.0
     for path in sorted(folder.glob("events.out.tfevents.*")):
         start_s = elapsed_s = None
-        for event in LegacyEventFileLoader(str(path)).Load():
-            start_s = event.wall_time if start_s is None else start_s
-            elapsed_s = earlier_files_s + event.wall_time - start_s
-            for entry in event.summary.value:
-                if entry.HasField("simple_value") and math.isfinite(entry.simple_value):
-                    points[entry.tag][int(event.step)] = (entry.simple_value, elapsed_s)
+        try:
+            for event in LegacyEventFileLoader(str(path)).Load():
+                start_s = event.wall_time if start_s is None else start_s
+                elapsed_s = earlier_files_s + event.wall_time - start_s
+                for entry in event.summary.value:
+                    if entry.HasField("simple_value") and math.isfinite(entry.simple_value):
+                        points[entry.tag][int(event.step)] = (entry.simple_value, elapsed_s)
+        except DecodeError as error:
+            raise ValueError(f"{path}: a record is damaged ({one_line(error)}).") from None
         earlier_files_s = earlier_files_s if elapsed_s is None else elapsed_s
     return {key: _to_curve(found) for key, found in points.items()}
 

@@ -24,6 +24,7 @@ from hotlap.hyperparameters import (
     Hyperparameters,
     NormalizeSettings,
     PPOSettings,
+    RaceSettings,
     SACSettings,
 )
 from hotlap.models.model_file import AlgorithmName, PolicySettings
@@ -54,7 +55,9 @@ class RacerOptions:
         0, "Number of sine and cosine pairs of the lap progress added to the observation.", LAP_FOURIERS
     )
     observation: ObservationName = setting(
-        DEFAULT_OBSERVATION, "What the policy sees: `rays`, or `road`, which adds the road ahead."
+        DEFAULT_OBSERVATION,
+        "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further; or `race`, "
+        "which is `road` and the other cars.",
     )
     tracks: tuple[str, ...] = setting(
         (),
@@ -145,6 +148,7 @@ class RunConfig:
     start_model: str = setting("", "Model file, run or driver whose weights the run starts from; empty: random ones.")
     start_weights: str = setting("", "SHA-256 of those weights; `hotlap train --start-model` writes it.")
     racer: RacerOptions = field(default_factory=RacerOptions)
+    race: RaceSettings = field(default_factory=RaceSettings)
     policy: PolicySettings = field(default_factory=PolicySettings)
     normalize: NormalizeSettings = field(default_factory=NormalizeSettings)
     ppo: PPOSettings = field(default_factory=PPOSettings)
@@ -157,6 +161,7 @@ class RunConfig:
         check_ranges(self)
         _check_plain("env_args", self.env_args)
         self._check_environment()
+        self._check_race()
         if self.num_envs < self.hyperparameters.min_num_envs:
             raise ConfigError(f"{self.algo}: n_steps times num_envs must be 2 or more, got 1. Raise either.")
 
@@ -172,6 +177,25 @@ class RunConfig:
             raise ConfigError(f"backend: {self.env} is always run by our own simulator. Leave the key out.")
         if self.is_remote and self.device != "cpu":
             raise ConfigError(f"device: cars behind a bridge are trained on the CPU, got {self.device}. Give cpu.")
+
+    def _check_race(self) -> None:
+        if not self.race.is_on:
+            if self.race != RaceSettings():
+                raise ConfigError("race: this table is for several cars. Give race.num_cars, or leave it out.")
+            return
+        if self.env != RACER_ID or self.algo != "ppo":
+            raise ConfigError(f"race: only PPO on {RACER_ID} trains in races, got {self.algo} on {self.env}.")
+        if self.racer.is_generated:
+            raise ConfigError(f"race: races are on given tracks, not on a stream. Name them instead of {GENERATED}.")
+        if self.racer.stack != 1 or self.racer.observation != "race":
+            raise ConfigError(
+                f'race: needs racer.observation = "race" and no stack, got {self.racer.observation} and a stack of '
+                f"{self.racer.stack}."
+            )
+        if self.num_envs % self.race.num_cars:
+            raise ConfigError(
+                f"num_envs: {self.num_envs} cars do not fill races of {self.race.num_cars}. Give a multiple."
+            )
 
     @property
     def is_racer(self) -> bool:
@@ -200,7 +224,7 @@ class RunConfig:
         Nor with the address of a bridge, which may hold a token: no file tells us where to connect.
         """
         used = {self.algo, "racer"} if self.is_racer else {self.algo}
-        unused = {*ALGORITHM_NAMES, "racer", "env_args", "start_model", "start_weights"} - used
+        unused = {*ALGORITHM_NAMES, "racer", "race", "env_args", "start_model", "start_weights"} - used
         default = RunConfig()
         plain = {
             key: value

@@ -19,7 +19,7 @@ from hotlap.sim.maths import sin_cos
 from hotlap.sim.rays import NUM_RAYS
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
-from hotlap.sim.road_view import NUM_POINTS, direction_before, reach_of, view_point, view_position
+from hotlap.sim.road_view import count_points, direction_before, reach_of, view_point, view_position
 from hotlap.sim.step import Batch, drive_car, finish_episode, is_finite, make_batch, restart_car
 from hotlap.sim.vehicle import CAR_DTYPE
 from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS, STATE_DTYPE, observe_motion, observe_ray
@@ -83,13 +83,14 @@ def view(i, point, ribbons, batch):
     sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     if point == 0:
         view_position(me, track, nodes, sin_yaw, cos_yaw, columns)
-    reach_m = reach_of(me)
-    x, y = direction_before(me, track, nodes, point, reach_m)
+    num_points = count_points(columns.shape[0])
+    reach_m = reach_of(me, num_points)
+    x, y = direction_before(me, track, nodes, point, num_points, reach_m)
     view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, x, y, columns)
 
 
 def _view(ribbons, batch):
-    i, point = split_thread(cuda.grid(1), NUM_POINTS)
+    i, point = split_thread(cuda.grid(1), count_points(batch.obs.shape[1] - NUM_OBSERVATIONS))
     if i < batch.states.shape[0]:
         view(i, point, ribbons, batch)
 
@@ -208,7 +209,8 @@ class CudaBatch:
         kernels = self._shared
         kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
         if self.num_observations > NUM_OBSERVATIONS:
-            kernels.view[self._blocks(NUM_POINTS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+            num_points = count_points.py_func(self.num_observations - NUM_OBSERVATIONS)
+            kernels.view[self._blocks(num_points), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
 
     def find_bad_car(self) -> int:
         """The first car whose action was not finite in the last step, or ALL_FINE; waits for the GPU."""

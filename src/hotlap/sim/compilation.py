@@ -6,6 +6,7 @@ another folder, and stale machine code cannot be loaded.
 """
 
 import hashlib
+import logging
 import os
 import shutil
 import sys
@@ -17,6 +18,9 @@ from typing import Any
 
 from numba import config as numba_config
 from numba import njit
+from numba.core import event as numba_event
+
+logger = logging.getLogger(__name__)
 
 MAX_KEPT_CACHES = 4
 
@@ -85,6 +89,27 @@ def _drop_old_caches(root: Path, keep: Path) -> None:
         others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in others[MAX_KEPT_CACHES - 1 :]:
             shutil.rmtree(path, ignore_errors=True)
+
+
+class _FirstCompilation(numba_event.Listener):  # type: ignore[misc]  # numba has no types
+    """Says once in a process that the engine is being compiled: nothing else tells the user what takes so long."""
+
+    MODULES = ("hotlap.sim.batch_cpu", "hotlap.sim.policy_drive", "hotlap.sim.race_cpu")  # the others take a second
+
+    def __init__(self) -> None:
+        self._is_said = False
+
+    def on_start(self, event: Any) -> None:
+        """A function is compiled that was not in the cache."""
+        if not self._is_said and event.data["dispatcher"].py_func.__module__ in self.MODULES:
+            self._is_said = True
+            logger.warning("compiling the simulator for this machine: this takes up to a minute, and happens once")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to do: the next line is the command's own."""
+
+
+numba_event.register("numba:compile", _FirstCompilation())
 
 
 def entry_point(**options: Any) -> Callable[[Callable[..., Any]], Any]:

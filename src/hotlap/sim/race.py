@@ -36,7 +36,7 @@ ZERO, HALF, ONE = F(0.0), F(0.5), F(1.0)
 NO_CARS, BIT = M(0), M(1)
 
 MAX_CARS_PER_RACE = 32  # the bits of a mask of cars
-START_GRID, START_ROLLING = 0, 1
+START_GRID, START_ROLLING, START_MIXED = 0, 1, 2  # mixed: drawn for each race, and how far apart the rows are too
 RACING, FINISHED, RETIRED = 0, 1, 2
 DRAWN_SLOT = -1
 
@@ -44,6 +44,9 @@ DRAWN_SLOT = -1
 GRID_ROW_M = F(8.0)
 GRID_WIDTH = F(0.45)  # of the distance from the centreline to the road's edge
 ROLLING_PACE = F(0.8)  # of the speed that is feasible for every row
+MIXED_GRID = F(0.25)  # of mixed starts
+MIXED_MAX_ROW_M = F(120.0)
+MIXED_START_DRAW, MIXED_ROW_DRAW = 98, 99
 GRID_DRAW = 100  # the first random number of the grid's order; a car's own start uses the numbers before
 
 RETIRE_TICKS = 10 * TICKS_PER_SECOND  # a car that stands as long is out of the race
@@ -140,10 +143,18 @@ def take_slot(me, slot, race, track, nodes):
 
     A rolling grid is anywhere on the road; the laps count from its first car's.
     """
-    lead = 0
-    if race.start == START_ROLLING:
+    lead, row_m = 0, GRID_ROW_M
+    is_rolling = race.start == START_ROLLING
+    if race.start == START_MIXED:
+        is_rolling = uniform(me.seed, me.episode, MIXED_START_DRAW) >= MIXED_GRID
+    if is_rolling:
         lead = min(int(uniform(me.seed, me.episode, 0) * F(track.num_nodes)), track.num_nodes - 1)
-    back = int(F(slot // 2 + 1) * GRID_ROW_M / track.step_m)
+        if race.start == START_MIXED:
+            # Mostly close together; never farther than fits into a lap.
+            share = uniform(me.seed, me.episode, MIXED_ROW_DRAW)
+            widest_m = min(MIXED_MAX_ROW_M, track.length_m / F((race.num_cars + 1) // 2 + 1))
+            row_m += share * share * max(widest_m - GRID_ROW_M, ZERO)
+    back = int(F(slot // 2 + 1) * row_m / track.step_m)
     node = lead - back
     laps_done = 0
     while node < 0:  # a short lap may be shorter than the grid
@@ -154,9 +165,11 @@ def take_slot(me, slot, race, track, nodes):
     me.x_m, me.y_m = place(track, nodes, node, ZERO, left_m)
     me.yaw_rad = arc_tangent(here.tangent_y, here.tangent_x)
     me.forward_mps, me.left_mps, me.yaw_radps = ZERO, ZERO, ZERO
-    if race.start == START_ROLLING:
+    if is_rolling:
         slowest_mps = nodes[U(track.first_node + lead)].start_speed_mps
-        for row in range((race.num_cars + 1) // 2):
+        if race.start == START_MIXED:
+            slowest_mps = here.start_speed_mps
+        for row in range((race.num_cars + 1) // 2 if race.start == START_ROLLING else 0):
             behind = (lead - int(F(row + 1) * GRID_ROW_M / track.step_m)) % track.num_nodes
             slowest_mps = min(slowest_mps, nodes[U(track.first_node + behind)].start_speed_mps)
         me.forward_mps = ROLLING_PACE * slowest_mps

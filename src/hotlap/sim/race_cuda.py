@@ -18,21 +18,24 @@ from hotlap.sim.batch_cuda import (
     array_type,
     batch_type,
     ribbons_type,
+    split_thread,
 )
 from hotlap.sim.compilation import kernel
 from hotlap.sim.contact import POSE_DTYPE
 from hotlap.sim.cuda_compilation import exact_kernel
 from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.opponent_view import NUM_OPPONENTS
 from hotlap.sim.race import ENTRANT_DTYPE, RACE_RULES_DTYPE, Field, make_field, show
 from hotlap.sim.race_step import (
     NUM_RACE_OBSERVATIONS,
     begin_step,
     drive_phase,
     end_step,
+    has_opponents,
     keep_end,
     rank_phase,
     restart,
-    see_opponents,
+    see_one_opponent,
     settle_phase,
     touch_phase,
 )
@@ -40,6 +43,8 @@ from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import CAR_DTYPE
 from hotlap.sim.world import observe_motion
+
+RACE_THREADS = 256  # a block; with 64 a step of eight cars took 1.30 ms instead of 1.12 on an H200
 
 
 @kernel
@@ -54,13 +59,6 @@ def race_of(thread, race):
 def is_over(i, field):
     """Whether the race of car i is over, as its last tick found."""
     return field.entrants[i].is_over != 0
-
-
-@kernel
-def see_motion(i, first, last, ribbons, cars, batch, field):
-    """Fill the observations of car i that other kernels do not: its motion and the other cars."""
-    observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
-    see_opponents(i, first, last, ribbons, batch, field, batch.obs[i])
 
 
 @kernel
@@ -102,7 +100,7 @@ def _drive(actions, ribbons, cars, rules, race, batch, field, bad_car, autoreset
     if begins_anew:
         rank_phase(i, first, last, race, field)
     if has_car:
-        see_motion(i, first, last, ribbons, cars, batch, field)
+        observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
 
 
 def _reset(mask, ribbons, cars, rules, race, batch, field):
@@ -117,7 +115,14 @@ def _reset(mask, ribbons, cars, rules, race, batch, field):
     if begins:
         rank_phase(i, first, last, race, field)
     if has_car:
-        see_motion(i, first, last, ribbons, cars, batch, field)
+        observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
+
+
+def _see(ribbons, race, batch, field):
+    car, k = split_thread(cuda.grid(1), NUM_OPPONENTS)
+    i, first, last = race_of(car, race)
+    if i < batch.states.shape[0]:
+        see_one_opponent(i, first, last, k, ribbons, batch, field)
 
 
 def field_type() -> Any:
@@ -129,6 +134,7 @@ def field_type() -> Any:
 class _RaceKernels(NamedTuple):
     drive: Any
     reset: Any
+    see: Any
 
 
 @lru_cache(maxsize=1)
@@ -140,6 +146,7 @@ def _kernels() -> _RaceKernels:
     return _RaceKernels(
         exact_kernel(_drive, (table, *races, bad_car, types.boolean, types.int64)),
         exact_kernel(_reset, (flags, *races)),
+        exact_kernel(_see, (scenario[0], *races[3:])),
     )
 
 
@@ -187,12 +194,19 @@ class CudaRaces(CudaBatch):
         )
         self._look(stream)
 
+    def _look(self, stream: Any) -> None:
+        super()._look(stream)
+        if has_opponents.py_func(self.num_observations):
+            self._kernels.see[self._blocks(NUM_OPPONENTS), THREADS_PER_BLOCK, stream](
+                self._ribbons, self._race, self.batch, self.field
+            )
+
     def _races(self) -> tuple[Any, ...]:
         return self._ribbons, self._cars, self._rules, self._race, self.batch, self.field
 
     def _race_grid(self) -> tuple[int, int]:
         """Blocks, and threads of each: one a car, and as many whole races as fit."""
-        threads = THREADS_PER_BLOCK // self.cars_per_race * self.cars_per_race
+        threads = RACE_THREADS // self.cars_per_race * self.cars_per_race
         return max(1, -(-self.num_cars // threads)), threads
 
 

@@ -7,7 +7,7 @@ loop, on a GPU with one thread a car and a barrier between them.
 import numpy as np
 
 from hotlap.sim.compilation import kernel, rare_kernel
-from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW, view_opponents
+from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW, view_one_opponent, view_opponents
 from hotlap.sim.race import (
     NO_CARS,
     RACING,
@@ -18,13 +18,15 @@ from hotlap.sim.race import (
     settle_in_race,
     show,
 )
-from hotlap.sim.road_view import NUM_ROAD_VIEW
+from hotlap.sim.road_view import NUM_ROAD_VIEW, NUM_ROAD_VIEW_2
 from hotlap.sim.step import add_before, clear_info
 from hotlap.sim.world import NUM_OBSERVATIONS, describe, observe
 
 F = np.float32
 ZERO = F(0.0)
+# With the first and the second version of `road`.
 NUM_RACE_OBSERVATIONS = NUM_OBSERVATIONS + NUM_ROAD_VIEW + NUM_OPPONENT_VIEW
+NUM_RACE_OBSERVATIONS_2 = NUM_OBSERVATIONS + NUM_ROAD_VIEW_2 + NUM_OPPONENT_VIEW
 
 
 @kernel
@@ -83,10 +85,24 @@ def end_step(i, ribbons, race, batch, field):
 
 
 @kernel
+def has_opponents(num_columns):
+    """Whether an observation with so many columns has those of other cars."""
+    return num_columns in (NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2)
+
+
+@kernel
+def see_one_opponent(i, first, last, k, ribbons, batch, field):
+    """Observe opponent k of car i only."""
+    obs = batch.obs[i]
+    columns = obs[obs.shape[0] - NUM_OPPONENT_VIEW :]
+    view_one_opponent(i, first, last, k, field.poses, ribbons[0][batch.states[i].track].length_m, columns)
+
+
+@kernel
 def see_opponents(i, first, last, ribbons, batch, field, obs):
     """Observe the other cars, where `obs` has room for them."""
-    if obs.shape[0] == NUM_RACE_OBSERVATIONS:
-        columns = obs[NUM_OBSERVATIONS + NUM_ROAD_VIEW :]
+    if has_opponents(obs.shape[0]):
+        columns = obs[obs.shape[0] - NUM_OPPONENT_VIEW :]
         view_opponents(i, first, last, field.poses, ribbons[0][batch.states[i].track].length_m, columns)
 
 

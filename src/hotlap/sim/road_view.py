@@ -2,6 +2,9 @@
 
 They tell where the car is on the road, how it slides, and where the road goes, at distances that grow with the speed.
 None of them depends on the track's length or place, so a policy can drive roads that it has never seen.
+
+There are two versions. The second has more points and looks further ahead, and it tells how fast the road is that lies
+behind the last of them. A view is of the second version if it has room for it.
 """
 
 from math import sqrt
@@ -16,7 +19,7 @@ F = np.float32
 U = np.uintp  # unsigned indices: numba skips its check for negative ones
 ZERO, ONE = F(0.0), F(1.0)
 
-NUM_POINTS = 12  # of the road ahead
+NUM_POINTS, NUM_POINTS_2 = 12, 24  # of the road ahead
 (
     VIEW_OFFSET,
     VIEW_ROOM_LEFT,
@@ -30,14 +33,19 @@ NUM_POINTS = 12  # of the road ahead
 ) = range(9)
 COLUMNS_PER_POINT = 3  # mean curvature of the road up to the point, sine of the bearing of its left and right edge
 NUM_ROAD_VIEW = NUM_POSITION + COLUMNS_PER_POINT * NUM_POINTS
+# After the points of version 2: the outlook at the car and at every eighth point.
+FIRST_OUTLOOK = NUM_POSITION + COLUMNS_PER_POINT * NUM_POINTS_2
+POINTS_PER_OUTLOOK = 8
+NUM_ROAD_VIEW_2 = FIRST_OUTLOOK + 1 + NUM_POINTS_2 // POINTS_PER_OUTLOOK
 
 # The last point lies this far ahead; the others are closer together near the car.
 MIN_REACH_M = F(20.0)
-REACH_S = F(4.0)
+REACH_S, REACH_2_S = F(4.0), F(8.0)
 
 WIDTH_SCALE_M = F(20.0)
 SLIP_SCALE_MPS = F(20.0)
 RADIUS_SCALE_M = F(10.0)
+OUTLOOK_SCALE_M = F(225.0)  # a little more than that of an endless straight
 MIN_BEARING_M = F(1.0)  # the bearing of a closer point is meaningless
 
 
@@ -48,16 +56,23 @@ def limited(value):
 
 
 @kernel
-def point_distance(point, reach_m):
-    """How far ahead (m) a point lies; point -1 is the car's own place."""
-    fraction = F(point + 1) / F(NUM_POINTS)
-    return fraction * fraction * reach_m
+def count_points(num_columns):
+    """The number of points of a view with so many columns; those of something else may follow the road's."""
+    return NUM_POINTS_2 if num_columns >= NUM_ROAD_VIEW_2 else NUM_POINTS
 
 
 @kernel
-def reach_of(me):
+def point_distance(point, num_points, reach_m):
+    """How far ahead (m) a point lies; point -1 is the car's own place."""
+    fraction = F(point + 1) / F(num_points)
+    return fraction * (fraction if num_points == NUM_POINTS else sqrt(fraction)) * reach_m
+
+
+@kernel
+def reach_of(me, num_points):
     """How far ahead (m) the last point lies."""
-    return MIN_REACH_M + REACH_S * sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
+    reach_s = REACH_S if num_points == NUM_POINTS else REACH_2_S
+    return MIN_REACH_M + reach_s * sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
 
 
 @kernel
@@ -93,6 +108,8 @@ def view_position(me, track, nodes, sin_yaw, cos_yaw, view):
     view[VIEW_SIDE_SLIP] = limited(me.left_mps / SLIP_SCALE_MPS)
     view[VIEW_THROTTLE] = clamp(me.throttle, ZERO, ONE)
     view[VIEW_BRAKE] = clamp(me.brake, ZERO, ONE)
+    if count_points(view.shape[0]) == NUM_POINTS_2:
+        view[FIRST_OUTLOOK] = limited(mix(here.outlook_m, there.outlook_m, me.share) / OUTLOOK_SCALE_M)
 
 
 @kernel
@@ -108,7 +125,8 @@ def view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, from_x, from_
 
     `from_x` and `from_y` are its direction at the point before.
     """
-    from_m, to_m = point_distance(point - 1, reach_m), point_distance(point, reach_m)
+    num_points = count_points(view.shape[0])
+    from_m, to_m = point_distance(point - 1, num_points, reach_m), point_distance(point, num_points, reach_m)
     node, fraction = point_ahead(me, track, to_m)
     here, there = nodes[U(track.first_node + node)], nodes[U(track.first_node + node_after(track, node))]
     x_m, y_m = mix(here.x_m, there.x_m, fraction), mix(here.y_m, there.y_m, fraction)
@@ -120,13 +138,16 @@ def view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, from_x, from_
     view[first] = limited(RADIUS_SCALE_M * turn_rad / (to_m - from_m))
     view[first + 1] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * left_m, y_m + to_x * left_m)
     view[first + 2] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * right_m, y_m + to_x * right_m)
+    if num_points == NUM_POINTS_2 and (point + 1) % POINTS_PER_OUTLOOK == 0:
+        outlook_m = mix(here.outlook_m, there.outlook_m, fraction)
+        view[FIRST_OUTLOOK + (point + 1) // POINTS_PER_OUTLOOK] = limited(outlook_m / OUTLOOK_SCALE_M)
     return to_x, to_y
 
 
 @kernel
-def direction_before(me, track, nodes, point, reach_m):
+def direction_before(me, track, nodes, point, num_points, reach_m):
     """The road's direction at the point before this one; that before the first is the car's own place."""
-    node, fraction = point_ahead(me, track, point_distance(point - 1, reach_m))
+    node, fraction = point_ahead(me, track, point_distance(point - 1, num_points, reach_m))
     return tangent_at(track, nodes, node, fraction)
 
 
@@ -136,7 +157,8 @@ def view_road(me, tracks, nodes, view):
     track = tracks[me.track]
     sin_yaw, cos_yaw = sin_cos(me.yaw_rad)
     view_position(me, track, nodes, sin_yaw, cos_yaw, view)
-    reach_m = reach_of(me)
-    x, y = direction_before(me, track, nodes, 0, reach_m)
-    for point in range(NUM_POINTS):
+    num_points = count_points(view.shape[0])
+    reach_m = reach_of(me, num_points)
+    x, y = direction_before(me, track, nodes, 0, num_points, reach_m)
+    for point in range(num_points):
         x, y = view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, x, y, view)

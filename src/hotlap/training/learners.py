@@ -26,6 +26,7 @@ from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.tracks.registry import GENERATED
 from hotlap.tracks.road_stream import MAX_ROAD_NODES
 from hotlap.tracks.road_workers import RoadWorkers
+from hotlap.training.race_cars import make_race_cars
 
 MAX_ROAD_WORKERS = 16  # processes
 
@@ -126,7 +127,11 @@ def _build_ours(config: RunConfig, processes: Processes, next_road: int | None) 
     num_cars, num_threads = processes.share(config.num_envs, "num_envs"), None
     if not processes.is_alone:
         num_threads = processes.num_threads(default_threads())
-    if config.racer.is_generated:
+    if config.race.is_on:
+        if not processes.is_alone:
+            raise TrainingError("race: races are trained in one process only. Start it without torchrun.")
+        cars = make_race_cars(config, num_threads)
+    elif config.racer.is_generated:
         cars = _make_stream_cars(config, processes, num_cars, num_threads, next_road)
     else:
         cars = _make_cars(config, num_cars, num_threads)
@@ -134,7 +139,7 @@ def _build_ours(config: RunConfig, processes: Processes, next_road: int | None) 
         normalizer: Normalizer | NoNormalizer = NoNormalizer()
         if config.normalize.is_on:
             num_obs, gamma = cars.obs.shape[1], config.hyperparameters.gamma
-            normalizer = Normalizer(config.normalize, gamma, num_cars, num_obs, cars.obs.device, processes)
+            normalizer = Normalizer(config.normalize, gamma, len(cars), num_obs, cars.obs.device, processes)
         budget = {"total_steps": config.steps, "seed": config.seed}
         if config.algo == "sac":
             return SAC(config.sac, config.policy, cars, normalizer, **budget)

@@ -21,6 +21,7 @@ from hotlap.models.policy import LearnedPolicy
 from hotlap.optimal.reference import find_reference
 from hotlap.runs.run_config import RunConfig, in_process
 from hotlap.tracks.registry import load_track, load_tracks
+from hotlap.training.race_evaluation import evaluate_races, race_score
 from hotlap.training.sb3.vec_envs.factory import make_cars
 
 # Both are far from the seeds of training. The final figures are over starts not used for selection, since those would
@@ -58,11 +59,18 @@ class PolicyEvaluator:
         """Evaluate a policy: laps from random starts for the racer, returns in other environments."""
         episodes = self._config.evaluation.episodes
         if self._config.is_racer:
-            return score_laps(self.evaluate_laps(policy, episodes))
+            laps = score_laps(self.evaluate_laps(policy, episodes))
+            return self._score_races(policy, laps) if self._config.race.is_on else laps
         with _preserved_generators():  # those that stable-baselines3 draws from
             returns = self.evaluate_returns(self.learned_policy(policy), episodes)
         figures = {"eval/mean_reward": returns.mean, "eval/mean_ep_length": returns.length_mean}
         return PolicyScore((returns.mean,), figures)
+
+    def _score_races(self, policy: PolicyArrays, laps: PolicyScore) -> PolicyScore:
+        """Rank by laps completed alone, to a tenth, then by races."""
+        driver = PackedDriver.from_model(self._model(policy))
+        figures = evaluate_races(driver, self._config.racer.track_ids)
+        return PolicyScore((laps.score[0], race_score(figures)), {**laps.figures, **figures}, laps.racer)
 
     def lap_figures(self, policy: PolicyArrays) -> dict[str, float]:
         """The figures of a smaller evaluation under the keys `racer/*`."""

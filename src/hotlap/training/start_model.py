@@ -3,6 +3,8 @@
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from hotlap.drivers.driver import BUILT_IN
 from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
@@ -11,9 +13,19 @@ from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, PolicyArrays, read_model
 from hotlap.runs.find_driver import find_driver_file
 from hotlap.runs.run_config import RunConfig, in_process
+from hotlap.sim.opponent_view import (
+    COLUMNS_PER_OPPONENT,
+    NUM_OPPONENT_VIEW,
+    NUM_OPPONENTS,
+    OPPONENT_ALONGSIDE,
+    OPPONENT_PRESENCE,
+)
 from hotlap.training.learners import Learner
 
 _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")
+# Of the columns of other cars, for a model that has never seen any. The statistics of such a model are of hundreds of
+# millions of observations, so they hardly change any more.
+OPPONENT_VARIANCE, FLAG_VARIANCE = 0.04, 0.25
 _REMEDY = "`hotlap train --start-model` takes the settings that fit from the model."
 
 
@@ -63,18 +75,40 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
             f"start_model {config.start_model}: its weights are not those that start_weights names "
             f"({digest[:12]}…, not {config.start_weights[:12]}…). Give the right file."
         )
+    policy = PolicyArrays(model.weights, model.normalizer)
+    if (model.card.observation, config.racer.observation) == ("road", "race"):
+        policy = _with_opponents(policy)
     try:
-        learner.load_policy(PolicyArrays(model.weights, model.normalizer))
+        learner.load_policy(policy)
     except (StateError, KeyError, RuntimeError) as error:
         raise ConfigError(
             f"start_model {config.start_model}: does not fit this run ({one_line(error)}). {_REMEDY}"
         ) from None
 
 
+def _with_opponents(policy: PolicyArrays) -> PolicyArrays:
+    """A policy that sees the road as one that also has the columns of other cars, and pays no attention to them yet.
+
+    It must have no Fourier features, which would come after these columns.
+    """
+    weights, normalizer = dict(policy.weights), dict(policy.normalizer)
+    for net in ("policy_net", "value_net"):
+        name = f"mlp_extractor.{net}.0.weight"
+        weights[name] = np.pad(weights[name], ((0, 0), (0, NUM_OPPONENT_VIEW)))
+    if "obs_mean" in normalizer:
+        variances = np.full((NUM_OPPONENTS, COLUMNS_PER_OPPONENT), OPPONENT_VARIANCE)
+        variances[:, [OPPONENT_PRESENCE, OPPONENT_ALONGSIDE]] = FLAG_VARIANCE
+        normalizer["obs_mean"] = np.pad(normalizer["obs_mean"], (0, NUM_OPPONENT_VIEW))
+        normalizer["obs_var"] = np.concatenate([normalizer["obs_var"], variances.flatten()])
+    return PolicyArrays(weights, normalizer)
+
+
 def _refuse_other_settings(config: RunConfig, card: ModelCard) -> None:
     """Name the first setting in which a run differs from the model it starts from."""
     options = {name: value for name, value in _options_of(card).items() if name not in ("policy", "env_args")}
     config = in_process(config)
+    if (card.observation, config.racer.observation) == ("road", "race") and not card.lap_fourier:
+        options["racer.observation"] = "race"
     options |= {f"policy.{name}": getattr(card.policy, name) for name in _SHAPE}
     for name, its in options.items():
         own: Any = config

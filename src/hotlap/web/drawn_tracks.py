@@ -26,6 +26,22 @@ _FIRST_ROW = 2  # line of a drawing's first point, after the header
 _PLACE = re.compile(r"^.*?drawing\.csv(?::(\d+))?: (.*)$", re.DOTALL)
 
 
+# What the rules say of a file, said of a line that a hand has drawn.
+_OF_A_FILE = (
+    (
+        re.compile(r"Check the order of the rows or add points to the bend\."),
+        "Draw that bend wider, or delete the point.",
+    ),
+    (re.compile(r"Check the order of the rows\."), "Draw it with fewer crossings."),
+    (
+        re.compile(r"Correct or delete the point, or add points to the bend\."),
+        "Draw that bend wider, or delete the point.",
+    ),
+    (re.compile(r" Are these metres\?"), ""),
+    (re.compile(r"\b(at|near) s = (\d+) m\b"), r"\2 m after the start"),
+)
+
+
 class DrawingError(TrackError):
     """A drawing cannot be driven; `point` is the nearest of its points, None where the fault is of all of it."""
 
@@ -66,7 +82,16 @@ def check_drawing(points: Sequence[tuple[float, float]], width_m: float) -> Draw
     with TemporaryDirectory(prefix="hotlap-") as folder:
         path = Path(folder) / "drawing.csv"
         write_centreline(path, Centreline(line[:, 0], line[:, 1], half_m, half_m))
-        return _check_file(path)
+        try:
+            return _check_file(path)
+        except DrawingError as error:
+            raise DrawingError(_say_of_a_drawing(str(error)), error.point) from None
+
+
+def _say_of_a_drawing(text: str) -> str:
+    for pattern, words in _OF_A_FILE:
+        text = pattern.sub(words, text)
+    return text
 
 
 def check_track_file(text: str) -> DrawnRoad:

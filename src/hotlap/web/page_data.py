@@ -6,7 +6,7 @@ network: ids in them are looked up, never used as paths.
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -51,12 +51,12 @@ def page_file(name: str) -> tuple[bytes, str] | None:
     return (track_file(track), BINARY) if kind == "track" else _json(drivers_list(track_id))
 
 
-def file_names() -> Iterator[str]:
-    """The names of all data files of the shipped tracks, in a fixed order."""
+def file_names(generated: Sequence[str] = ()) -> Iterator[str]:
+    """The names of all data files of the built-in tracks, and of generated ones by their ids, in a fixed order."""
     yield "tracks.json"
-    for entry in _built_in():
-        yield f"{entry.track_id}.track"
-        yield f"{entry.track_id}.drivers.json"
+    for track_id in (*(entry.track_id for entry in _built_in()), *generated):
+        yield f"{track_id}.track"
+        yield f"{track_id}.drivers.json"
     yield from _policy_names()
     yield from sorted(_recorded_names())
 
@@ -66,9 +66,10 @@ def _has_track(track_id: str) -> bool:
     return track_id in evaluation_ids() or any(entry.track_id == track_id for entry in list_tracks())
 
 
-def tracks_list() -> list[dict[str, Any]]:
-    """The built-in tracks, as `GET /api/tracks` describes them."""
-    return [describe_track(load_track(entry.track_id), entry.source) for entry in _built_in()]
+def tracks_list(generated: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The built-in tracks and some generated ones, as `GET /api/tracks` describes them."""
+    entries = [*_built_in(), *(entry for entry in list_tracks() if entry.track_id in set(generated))]
+    return [describe_track(load_track(entry.track_id), entry.source) for entry in entries]
 
 
 def describe_entry(entry: TrackEntry) -> dict[str, Any]:

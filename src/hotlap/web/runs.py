@@ -8,12 +8,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
 from hotlap.atomic_files import open_plain
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.config import MAX_CONFIG_BYTES
-from hotlap.errors import HotlapError, ModelError, TrainingError
+from hotlap.errors import HotlapError, ModelError, TrainingError, explain_missing
 from hotlap.reports.curves import Curve, read_events
 from hotlap.runs.run_config import RunConfig, load_config
 from hotlap.runs.run_folder import CONFIG_NAME, EXPERIMENTS, RunFolder, open_run
@@ -162,7 +160,9 @@ def read_curves(folder: Path) -> PlainCurves:
             every = read_events(folder / "tensorboard")
             curves = {name: every[key] for name, key in CURVES.items() if key in every}
             _CURVES.put(sizes, curves, 64 + sum(24 * len(curve) for curve in curves.values()))
-    except (OSError, ValueError, RuntimeError, DecodeError) as error:
+    except ModuleNotFoundError as error:
+        raise explain_missing(error) from None
+    except (OSError, ValueError, RuntimeError) as error:
         if isinstance(error, HotlapError):
             raise
         raise ModelError(f"run {folder.name}: its event files cannot be read.") from None

@@ -1,13 +1,15 @@
 """Writes the page as a folder of static files for any web host."""
 
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from hotlap.errors import OutputFileError
-from hotlap.web.page_data import file_names, page_file
+from hotlap.tracks.registry import SPLITS, list_tracks
+from hotlap.web.page_data import file_names, page_file, tracks_list
 
 STATIC = Path(str(files("hotlap.web"))) / "static"
 MARKER = "sim.json"  # by which a folder is recognised as a page written before
@@ -18,10 +20,16 @@ def static_files() -> list[str]:
     return sorted(path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file())
 
 
-def write_site(folder: Path) -> int:
+def generated_ids() -> list[str]:
+    """The ids of the generated tracks, which a site may have too."""
+    return [entry.track_id for entry in list_tracks() if entry.source in SPLITS]
+
+
+def write_site(folder: Path, generated: Sequence[str] = ()) -> int:
     """Write the page with its data into `folder`, which is made if needed; returns the number of bytes.
 
-    An older page there is replaced. A folder with anything else in it is refused.
+    `generated` are ids of generated tracks to offer beside the built-in ones. An older page there is replaced. A folder
+    with anything else in it is refused.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +40,9 @@ def write_site(folder: Path) -> int:
     if is_strange:
         raise OutputFileError(f"{folder}: is not empty and holds no page of hotlap. Name a new or an empty folder.")
     content = {name: (STATIC / name).read_bytes() for name in static_files()}
-    content |= {f"data/{name}": found[0] for name in file_names() if (found := page_file(name)) is not None}
+    names = file_names(generated)
+    content |= {f"data/{name}": found[0] for name in names if (found := page_file(name)) is not None}
+    content["data/tracks.json"] = json.dumps(tracks_list(generated), allow_nan=False).encode()
     # The page asks for the server's status; without this file the browser's console would show an error.
     content["api/status"] = b'{"server": null}\n'
     _refuse_links(folder, content)

@@ -1,6 +1,8 @@
 // The page: views by the address, the track, the toolbar, keys, and what tests and tinkerers can ask.
 
+import { Board, ownName } from './board.js';
 import { LeaderboardView } from './leaderboard.js';
+import { firstMode, MODES } from './camera.js';
 import { loadEngine } from './engine.js';
 import { DrawView } from './editor.js';
 import { find, lapText, make } from './format.js';
@@ -12,9 +14,10 @@ import { decodeReplay, encodeReplay, fromText, toText } from './replay.js';
 import { Server } from './server.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
-import { recall } from './storage.js';
+import { pageState } from './page_state.js';
+import { recall, remember } from './storage.js';
 import { drawMap } from './minimap.js';
-import { bindButtons, pressKey, showTools } from './toolbar.js';
+import { bindButtons, panelInsets, pressKey, showTools } from './toolbar.js';
 import { TrackFiles } from './track_file.js';
 import { TrackPicker } from './track_picker.js';
 import { loadTrack } from './tracks.js';
@@ -37,6 +40,7 @@ class App {
       further: new Map(),
     });
     this.canvas = find('#canvas');
+    this.board = new Board(server);
     this.hud = new Hud(find('#hud'));
     this.stage = new Stage(engine, this.canvas, find('#minimap'));
     this.controls = new Controls(engine.description.car);
@@ -80,8 +84,11 @@ class App {
     bindButtons(this);
     this.server.addEventListener('change', () => this.connection());
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) this.sound.silence();
+      if (document.hidden) this.rest();
     });
+    window.addEventListener('blur', () => this.rest());
+    const panels = new ResizeObserver(() => this.setInsets());
+    for (const selector of ['#side', '#view-tools', '.map-box', '.dash', '#canvas']) panels.observe(find(selector));
     this.tools();
   }
 
@@ -89,32 +96,40 @@ class App {
     showTools(this);
   }
 
+  /** Nobody looks: no race goes on, nothing is heard. */
+  rest() {
+    this.sound.silence();
+    if (this.view === 'race') this.views.race.rest();
+  }
+
   /** What the panels of a view cover of the picture, so that the whole track fits beside them. */
   setInsets() {
-    const { camera, dpr, canvas } = this.stage;
-    const isWide = window.innerWidth > 760;
-    const hasPanel = this.view === 'learn' || this.view === 'draw';
-    const side = (this.view === 'learn' ? 380 : 320) * dpr;
-    if (hasPanel)
-      camera.inset = isWide
-        ? { top: 0, right: 0, bottom: 0, left: side }
-        : { top: 0.42 * canvas.height, right: 0, bottom: 0, left: 0 };
-    else camera.inset = { top: 0, right: 0, bottom: (isWide ? 120 : 110) * dpr, left: 0 };
+    if (this.view !== 'draw') this.stage.camera.inset = panelInsets(this.stage);
+  }
+
+  /** The camera that a person chose, or the first one. */
+  resetCamera() {
+    this.stage.camera.setMode(recall('camera', null) || firstMode());
+    this.setInsets();
+    this.tools();
   }
 
   toggleCamera() {
-    this.stage.camera.setMode(this.stage.camera.mode === 'follow' ? 'track' : 'follow');
+    const { camera } = this.stage;
+    const mode = MODES[(MODES.indexOf(camera.mode) + 1) % MODES.length];
+    camera.setMode(mode);
+    if (this.view !== 'learn') remember('camera', mode);
+    this.setInsets();
     this.tools();
   }
 
   key(event) {
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog')
-    )
+    if (event.target.closest?.('input[type="text"], input[type="search"], input[type="number"], select, dialog'))
       return;
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      if (this.view === 'draw') this.views.draw.key(event);
+      return;
+    }
     if (!pressKey(this, event)) this.views[this.view]?.key?.(event);
   }
 
@@ -150,6 +165,12 @@ class App {
     this.go('race', {});
   }
 
+  /** Race at once, against whoever comes next. */
+  raceNow() {
+    this.pending = { isStarted: true };
+    return this.go('race', {});
+  }
+
   playReplay(replay) {
     this.pending = { replay };
     this.go('watch', {});
@@ -158,8 +179,8 @@ class App {
   /** Copy a link that holds the replay itself. */
   async share(text) {
     const query = this.track.id === DEFAULT_TRACK ? '' : `?track=${this.track.id}`;
-    const driver = encodeURIComponent(recall('name', 'You'));
-    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}&driver=${driver}`;
+    const driver = ownName() ? `&driver=${encodeURIComponent(ownName())}` : '';
+    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}${driver}`;
     await this.copyLink(link, 'The link is copied. Whoever opens it sees this lap driven again.');
     return link;
   }
@@ -207,7 +228,7 @@ class App {
       await this.refreshDrivers();
       if (number !== this.routes) return;
     }
-    this.setInsets();
+    this.resetCamera();
     let replay = pending.replay || null;
     if (wanted.more.get('replay')) {
       try {
@@ -219,7 +240,7 @@ class App {
         this.say(error.message);
       }
     }
-    await this.views[wanted.view].show({ wanted: wanted.driver, friend: pending.friend, replay, more: wanted.more });
+    await this.views[wanted.view].show({ wanted: wanted.driver, more: wanted.more, ...pending, replay });
   }
 
   setTrack(track) {
@@ -233,14 +254,21 @@ class App {
   async refreshDrivers() {
     const { track } = this;
     const found = await this.server.drivers(track.id).catch(() => this.drivers);
-    if (track === this.track) this.drivers = [...(this.further.get(track.id) || []), ...found];
+    if (track !== this.track) return;
+    this.drivers = [...(this.further.get(track.id) || []), ...found];
+    this.driversChanged();
+  }
+
+  /** The list of drivers is another: the open view offers what it has now. */
+  driversChanged() {
+    if (this.view) this.views[this.view].driversChanged?.();
   }
 
   /** A driver that no list has: an AI as it was at one moment of its training. */
-  addDriver(driver) {
-    const others = (this.further.get(this.track.id) || []).filter((one) => one.id !== driver.id);
-    this.further.set(this.track.id, [driver, ...others]);
-    this.drivers = [driver, ...this.drivers.filter((one) => one.id !== driver.id)];
+  addDriver(driver, track = this.track.id) {
+    const others = (this.further.get(track) || []).filter((one) => one.id !== driver.id);
+    this.further.set(track, [driver, ...others]);
+    if (track === this.track.id) this.drivers = [driver, ...this.drivers.filter((one) => one.id !== driver.id)];
   }
 
   frame() {
@@ -255,7 +283,7 @@ class App {
       clock: stage.world.lapClock(car.index),
       last: car.laps.at(-1)?.time ?? null,
       best: stage.best(car)?.time ?? null,
-      optimum: this.track.optimal_lap_time_sec,
+      optimum: stage.track.optimal_lap_time_sec,
       isClean: !read.lap_spoiled(car.index),
     });
     if (!stage.paused && (this.view === 'race' || this.view === 'watch'))
@@ -289,31 +317,6 @@ class App {
     clearTimeout(this.toastTimer);
     this.toastTimer = setTimeout(() => toast.classList.remove('shown'), milliseconds);
   }
-
-  /** For tests and tinkerers. */
-  state() {
-    const { stage } = this;
-    const race = this.views.race;
-    return {
-      view: this.view,
-      track: this.track?.id ?? null,
-      connected: this.server.connected,
-      tick: stage.tick,
-      racing: this.view === 'race' && race.isRacing,
-      cars: stage.cars.map((car) => ({
-        id: car.id,
-        kind: car.kind,
-        x: car.pose.x,
-        y: car.pose.y,
-        speed: car.pose.speed,
-        lap: stage.world.read.lap(car.index),
-        lap_time_sec: stage.world.lapClock(car.index),
-        best_lap_time_sec: stage.best(car)?.time ?? null,
-      })),
-      delta_sec: this.view === 'race' ? race.delta : null,
-      message: this.message,
-    };
-  }
 }
 
 async function open() {
@@ -322,7 +325,7 @@ async function open() {
   const engine = await loadEngine();
   const app = new App(engine, server);
   window.hotlap = {
-    state: () => app.state(),
+    state: () => pageState(app),
     /** Simulated seconds per second. */
     setPace: (pace) => {
       app.pace = pace;

@@ -1,18 +1,43 @@
-// The colours of the canvas: those of the track maps and report pages.
+// The colours of the canvas: the picture by day and by night, drivers, medals, speeds.
 
-export const COLOURS = {
+const DAY = {
+  ground: '#7d9e57',
+  groundSpeck: '#86a860',
+  tree: '#41682f',
+  treeLight: '#5b8740',
+  shadow: 'rgba(20,38,10,.30)',
+  runoff: '#b3a878',
+  wall: '#e3e6e9',
+  deck: '#8d9299',
+  road: '#63676e',
+  rubber: 'rgba(28,30,34,.17)',
+  edge: '#f7f8f9',
+  kerb: '#d2352c',
+  skid: 'rgba(18,18,22,.34)',
+  dust: '#d8c79a',
+  smoke: '#f3f4f5',
+};
+const NIGHT = {
   ground: '#161d1c',
   groundSpeck: '#1b2523',
   tree: '#20322b',
   treeLight: '#294236',
   shadow: 'rgba(4,7,9,.45)',
   runoff: '#2a3b35',
-  runoffStripe: '#2e413a',
   wall: '#8593a1',
+  deck: '#565d66',
   road: '#434a54',
   rubber: 'rgba(20,24,31,.20)',
   edge: '#e8ecf0',
   kerb: '#d8433b',
+  skid: 'rgba(12,14,18,.34)',
+  dust: '#8d8468',
+  smoke: '#c3cad1',
+};
+
+/** The picture's colours, by day at first, and those of charts and maps, which are always the same. */
+export const COLOURS = {
+  ...DAY,
   text: '#eef1f4',
   faint: '#93a0ad',
   accent: '#ffc640',
@@ -21,22 +46,37 @@ export const COLOURS = {
   loss: '#ff4b4b',
   background: '#14181f',
   badge: '#2b323c',
-  skid: 'rgba(12,14,18,.34)',
 };
+
+/** Day or night in the picture, from the next time that it is drawn. */
+export function setNight(isNight) {
+  Object.assign(COLOURS, isNight ? NIGHT : DAY);
+}
+
 export const MEDALS = { gold: '#ffc640', silver: '#c9d1d9', bronze: '#cd8a52' };
 /** Slow to fast. */
 export const SPEEDS = ['#ff4b4b', '#ff8f3f', '#ffd84a', '#5fe08a', '#3fc4ff'];
-/** Of kinds of drivers; further cars take the rest in turn. They differ in brightness too. */
+/** Of kinds of drivers. They differ in brightness too. */
 export const KINDS = {
   human: '#ff8f3f',
   champion: '#ffc640',
   generalist: '#3fc4ff',
-  model: '#ffc640',
+  rival: '#ff6fa8',
   casual: '#c9d1d9',
   optimal: '#b08cff',
   replay: '#5fe08a',
 };
-export const FURTHER = ['#3fc4ff', '#5fe08a', '#ff6fa8', '#ff8f3f', '#e8ecf0', '#7fd4c1', '#d6b4ff', '#ffd84a'];
+const FURTHER = ['#7fd4c1', '#e9a06b', '#9db8ff', '#d6e36a', '#e8b7d4', '#8fd18a', '#c7a17a', '#6fb7a8'];
+const RECORDED = '#ff6fa8';
+
+/** A driver's colour, the same wherever it is shown: of its kind, and for a model by its id. */
+export function driverColour({ id, kind }) {
+  if (id === 'recorded') return RECORDED;
+  if (kind !== 'model') return KINDS[kind] || KINDS.replay;
+  let sum = 0;
+  for (const letter of id) sum = (31 * sum + letter.charCodeAt(0)) % 9973;
+  return FURTHER[sum % FURTHER.length];
+}
 
 /** Index of a speed's colour. */
 export function speedBand(speed, top) {

@@ -3,6 +3,7 @@
 import { COLOURS, SPEEDS, speedBand } from './colours.js';
 
 const MAX_PARTICLES = 400;
+const MIN_SHOWN = 4.6; // pixels a metre of a car
 
 /** A car of 4.4 by 1.9 m, nose to the right, in metres. */
 function carBody() {
@@ -39,11 +40,12 @@ const BODY = carBody();
 const GLASS = carGlass();
 
 /** `pose`: x, y, yaw, steer, brake; `steer` is positive to the right. */
-export function drawCar(context, camera, pose, colour, alpha = 1) {
+export function drawCar(context, camera, pose, colour, alpha = 1, size = 1) {
   const { scale } = camera;
   const [sx, sy] = camera.toScreen(pose.x, pose.y);
-  const shown = Math.max(scale, 3.2); // a car stays visible on a map of the whole track
-  const [cos, sin] = [Math.cos(pose.yaw) * shown, Math.sin(pose.yaw) * shown];
+  const shown = Math.max(scale * size, MIN_SHOWN); // a car stays visible on a map of the whole track
+  const yaw = pose.yaw - camera.turn;
+  const [cos, sin] = [Math.cos(yaw) * shown, Math.sin(yaw) * shown];
   context.globalAlpha = alpha;
   if (scale > 2.5) {
     context.setTransform(cos, -sin, -sin, -cos, sx + 0.35 * scale, sy + 0.45 * scale);
@@ -53,10 +55,10 @@ export function drawCar(context, camera, pose, colour, alpha = 1) {
   context.setTransform(cos, -sin, -sin, -cos, sx, sy);
   if (scale > 3) {
     context.fillStyle = '#0b0d11';
-    context.fillRect(-1.75, 0.72, 0.85, 0.34);
-    context.fillRect(-1.75, -1.06, 0.85, 0.34);
+    context.fillRect(-1.75, 0.76, 0.85, 0.36);
+    context.fillRect(-1.75, -1.12, 0.85, 0.36);
     const lock = -0.5 * pose.steer;
-    for (const side of [0.82, -0.82]) {
+    for (const side of [0.9, -0.9]) {
       context.save();
       context.translate(1.25, side);
       context.rotate(lock);
@@ -79,9 +81,7 @@ export function drawCar(context, camera, pose, colour, alpha = 1) {
     context.fillStyle = '#fff6d8';
     context.fillRect(1.95, 0.42, 0.16, 0.24);
     context.fillRect(1.95, -0.66, 0.16, 0.24);
-    context.fillStyle = pose.brake > 0.08 ? '#ff3b30' : '#7a1f1b';
-    context.fillRect(-2.05, 0.5, 0.16, 0.34);
-    context.fillRect(-2.05, -0.84, 0.16, 0.34);
+    drawBrakeLights(context, pose.brake > 0.08);
   } else {
     context.fillStyle = 'rgba(11,13,17,.8)';
     context.fillRect(-0.9, -0.5, 1.3, 1);
@@ -90,11 +90,24 @@ export function drawCar(context, camera, pose, colour, alpha = 1) {
   context.globalAlpha = 1;
 }
 
+/** Lights at the back, with a glow that one sees from above while the car brakes. */
+function drawBrakeLights(context, isBraking) {
+  if (isBraking) {
+    context.fillStyle = 'rgba(255,40,30,.34)';
+    context.beginPath();
+    context.ellipse(-2.5, 0, 0.9, 1.2, 0, 0, 7);
+    context.fill();
+  }
+  context.fillStyle = isBraking ? '#ff2a1f' : '#7a1f1b';
+  context.fillRect(-2.34, 0.4, 0.3, 0.5);
+  context.fillRect(-2.34, -0.9, 0.3, 0.5);
+}
+
 /** Many cars, plainly: one rectangle and its nose each. */
 export function drawSwarm(context, camera, poses, count, colourOf) {
   const shown = Math.max(camera.scale, 1.9);
   for (let k = 0; k < count; k += 1) {
-    const [x, y, yaw] = [poses[3 * k], poses[3 * k + 1], poses[3 * k + 2]];
+    const [x, y, yaw] = [poses[3 * k], poses[3 * k + 1], poses[3 * k + 2] - camera.turn];
     if (!camera.sees(x, y)) continue;
     const [sx, sy] = camera.toScreen(x, y);
     const [cos, sin] = [Math.cos(yaw) * shown, Math.sin(yaw) * shown];
@@ -225,8 +238,8 @@ export class Particles {
         const size = Math.max(1.5, 0.22 * camera.scale);
         context.fillRect(sx - size / 2, sy - size / 2, size, size);
       } else {
-        context.globalAlpha = 0.34 * (1 - fraction);
-        context.fillStyle = one.kind === 'dust' ? '#8d8468' : '#c3cad1';
+        context.globalAlpha = 0.5 * (1 - fraction);
+        context.fillStyle = COLOURS[one.kind];
         const size = (0.5 + 2.2 * fraction) * camera.scale;
         context.beginPath();
         context.arc(sx, sy, size / 2, 0, 7);
@@ -257,7 +270,8 @@ export function drawBrakingLine(context, camera, track, arc, speed, dpr) {
     }
     const colour = excess > 2 ? COLOURS.loss : excess > -1.5 ? '#ffd84a' : '#5fe08a';
     const [sx, sy] = camera.toScreen(line.x[at], line.y[at]);
-    const angle = Math.atan2(-(line.y[(at + 1) % count] - line.y[at]), line.x[(at + 1) % count] - line.x[at]);
+    const next = (at + 1) % count;
+    const angle = camera.turn - Math.atan2(line.y[next] - line.y[at], line.x[next] - line.x[at]);
     const size = Math.max(1.0 * camera.scale, 4 * dpr);
     context.globalAlpha = 0.95 - 0.6 * (k / ahead);
     context.fillStyle = colour;

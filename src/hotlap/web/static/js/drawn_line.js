@@ -35,6 +35,14 @@ export function exampleLine() {
   });
 }
 
+/** How far the pointer went (m). */
+export function strokeLength(stroke) {
+  let metres = 0;
+  for (let k = 1; k < stroke.length; k += 1)
+    metres += Math.hypot(stroke[k][0] - stroke[k - 1][0], stroke[k][1] - stroke[k - 1][1]);
+  return metres;
+}
+
 /** A freehand line as a closed line of evenly spaced points. */
 export function controlPoints(stroke) {
   const closed = [...stroke, stroke[0]];

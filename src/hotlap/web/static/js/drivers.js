@@ -1,6 +1,6 @@
 // Drivers of the list: their files, loaded once, and pilots made of them.
 
-import { KINDS } from './colours.js';
+import { driverColour } from './colours.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
 import { decodeReplay, ReplayPilot } from './replay.js';
 import { fetchBytes } from './server.js';
@@ -21,14 +21,14 @@ export function loadDriver(driver) {
 }
 
 /** What the stage needs of a driver: how it is called and drawn, and a maker of its pilot. */
-export async function makeEntry(driver, track, colour = null) {
+export async function makeEntry(driver, track) {
   const file = await loadDriver(driver);
   if (file.replay && file.replay.road !== track.road) throw new Error(`${driver.name} was recorded on another road.`);
   return {
     id: driver.id,
     name: driver.name,
     kind: driver.kind,
-    colour: colour || KINDS[driver.kind] || KINDS.model,
+    colour: driverColour(driver),
     makePilot: (world, car) =>
       file.policy ? new PolicyPilot(world, file.policy, car, 1) : new ReplayPilot(file.replay),
   };

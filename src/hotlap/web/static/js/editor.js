@@ -1,16 +1,20 @@
 // Draw: a closed line by mouse or finger, pulled into shape, checked by the server, driven at once, saved and shared.
 
-import { COLOURS, KINDS } from './colours.js';
-import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, smooth } from './drawn_line.js';
+import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, strokeLength } from './drawn_line.js';
 import { makeEntry } from './drivers.js';
+import { EditHistory } from './edit_history.js';
 import { showPanel } from './editor_panel.js';
+import { drawGrid, drawHandles } from './editor_picture.js';
 import { make } from './format.js';
 import { solveOptimum } from './optimum.js';
+import { panelInsets } from './toolbar.js';
 import { forgetTrack, parseTrack } from './tracks.js';
 
 const SPAN_M = 420;
 const GRAB_PX = 16;
 const CHECK_DELAY_MS = 120;
+const CLICK_M = 12; // a line that is shorter is a click beside the points
+const FIRST_NAME = 'my-track';
 
 export class DrawView {
   constructor(app) {
@@ -22,7 +26,11 @@ export class DrawView {
       hasRoad: false,
       stroke: null,
       held: -1,
-      name: 'my-track',
+      refused: null, // a new line that cannot be driven, while the one before stays
+      name: FIRST_NAME,
+      saved: null, // the id of the drawing as it is now
+      owned: null, // the id that this drawing was saved as before
+      history: new EditHistory(),
     });
     const { canvas } = app;
     canvas.addEventListener('pointerdown', (event) => this.down(event));
@@ -41,11 +49,13 @@ export class DrawView {
     this.isShown = true;
     this.before = app.track;
     app.stage.setCars([]);
-    app.setInsets();
-    app.stage.camera.fix(SPAN_M);
     this.hasRoad = false;
     app.stage.isShown = false; // from now on, not from the next frame: it would draw over the grid
+    this.fix();
+    this.paint();
+    if (!this.owned) this.name = await app.server.freeName(FIRST_NAME);
     this.panel();
+    this.fix();
     app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
     if (more?.get('line')) {
       try {
@@ -62,9 +72,16 @@ export class DrawView {
     this.isShown = false;
     clearTimeout(this.timer);
     const { stage } = this.app;
+    this.app.resetCamera();
     stage.camera.isPlaced = false;
-    stage.camera.setMode('follow');
     if (this.before) stage.setTrack(this.before);
+  }
+
+  /** The picture of all that can be drawn on, beside the panel. */
+  fix() {
+    const { stage } = this.app;
+    stage.camera.inset = panelInsets(stage);
+    stage.camera.fix(SPAN_M);
   }
 
   get isReady() {
@@ -93,12 +110,8 @@ export class DrawView {
     this.app.canvas.setPointerCapture(event.pointerId);
     const [sx, sy] = this.at(event);
     this.held = this.nearest(sx, sy);
-    if (this.held < 0) {
-      this.points = [];
-      this.fault = null;
-      this.hasRoad = false;
-      this.stroke = [this.app.stage.camera.toWorld(sx, sy)];
-    }
+    this.isMoved = false;
+    if (this.held < 0) this.stroke = [this.app.stage.camera.toWorld(sx, sy)];
     this.paint();
   }
 
@@ -106,6 +119,8 @@ export class DrawView {
     if (!this.isOpen || (this.held < 0 && !this.stroke)) return;
     const point = this.app.stage.camera.toWorld(...this.at(event));
     if (this.held >= 0) {
+      if (!this.isMoved) this.keep();
+      this.isMoved = true;
       this.points[this.held] = point;
       this.changed();
     } else {
@@ -117,32 +132,105 @@ export class DrawView {
 
   up() {
     if (!this.isOpen) return;
-    if (this.stroke) {
-      this.points = controlPoints(this.stroke);
-      this.stroke = null;
-      if (this.points.length) this.changed();
+    const { stroke } = this;
+    this.stroke = null;
+    this.held = -1;
+    if (stroke && strokeLength(stroke) > CLICK_M) {
+      const points = controlPoints(stroke);
+      if (points.length) this.offer(points);
       else this.app.say('That line is too short for a track. Draw a loop.');
     }
-    this.held = -1;
     this.paint();
+  }
+
+  /** Take a new line: at once where there is no road yet, else when it was found to be one. */
+  async offer(points) {
+    if (!this.isReady) {
+      this.replace(points);
+      return;
+    }
+    const number = (this.checks = (this.checks || 0) + 1);
+    const answer = await this.ask(points).catch((error) => ({ ok: false, fault: { point: -1, text: error.message } }));
+    if (number !== this.checks || !this.isOpen) return;
+    if (answer.ok) this.replace(points);
+    else {
+      this.refused = { points, text: answer.fault.text };
+      this.app.announce(answer.fault.text);
+      this.panel();
+    }
+  }
+
+  /** A new drawing in place of the one before; that one can be had back. */
+  replace(points) {
+    this.keep();
+    this.points = points;
+    this.owned = null;
+    this.changed();
+    this.paint();
+    this.app.server.freeName(FIRST_NAME).then((name) => {
+      this.name = name;
+      if (this.isOpen) this.panel();
+    });
+  }
+
+  /** Remember the drawing as it is, before it changes. */
+  keep() {
+    this.history.keep(this.points, this.width);
+  }
+
+  /** Go back to what the drawing was before its last change, or forward again. */
+  undo(isRedo = false) {
+    const { history, points, width } = this;
+    const before = isRedo ? history.redo(points, width) : history.undo(points, width);
+    if (!before) return;
+    Object.assign(this, before);
+    if (this.points.length) this.changed();
+    else this.empty();
+    this.paint();
+  }
+
+  clear() {
+    this.keep();
+    this.empty();
+    this.paint();
+  }
+
+  empty() {
+    clearTimeout(this.timer);
+    this.checks = (this.checks || 0) + 1; // what is being checked is not wanted any more
+    Object.assign(this, { points: [], fault: null, hasRoad: false, refused: null, owned: null, saved: null });
+    this.app.stage.isShown = false;
+    this.panel();
+  }
+
+  reverse() {
+    this.keep();
+    this.points = [...this.points].reverse();
+    this.changed();
   }
 
   remove(event) {
     if (!this.isOpen || this.points.length <= MIN_POINTS) return;
     const index = this.nearest(...this.at(event));
     if (index >= 0) {
+      this.keep();
       this.points.splice(index, 1);
       this.changed();
       this.paint();
     }
   }
 
-  drawing() {
-    return { points: this.points.map(([x, y]) => [Number(x.toFixed(2)), Number(y.toFixed(2))]), width_m: this.width };
+  drawing(line = this.points) {
+    return { points: line.map(([x, y]) => [Number(x.toFixed(2)), Number(y.toFixed(2))]), width_m: this.width };
+  }
+
+  ask(points) {
+    return this.app.server.post('api/drawings/check', this.drawing(points));
   }
 
   changed() {
     this.saved = null;
+    this.refused = null;
     this.panel();
     this.checkSoon();
   }
@@ -158,7 +246,7 @@ export class DrawView {
     if (!this.isOpen || !this.points.length) return;
     const number = (this.checks = (this.checks || 0) + 1);
     try {
-      const answer = await app.server.post('api/drawings/check', this.drawing());
+      const answer = await this.ask(this.points);
       if (number !== this.checks || !this.isOpen) return;
       this.fault = answer.ok ? null : answer.fault;
       this.hasRoad = answer.ok;
@@ -185,8 +273,8 @@ export class DrawView {
     const generalist = app.drivers.find((one) => one.kind === 'generalist');
     const entries = generalist ? [await makeEntry(generalist, this.road)] : [];
     stage.setCars(entries);
-    stage.camera.fix(SPAN_M);
-    stage.onDraw = (context, camera) => this.handles(context, camera);
+    this.fix();
+    stage.onDraw = (context, camera) => drawHandles(this, context, camera);
   }
 
   panel() {
@@ -196,12 +284,17 @@ export class DrawView {
   /** Save the drawing as a track; then go to a view with it, if one is named. */
   async save(view = null) {
     const { app } = this;
-    const id = this.name.trim().toLowerCase();
+    let id = this.name.trim().toLowerCase();
     try {
       if (this.saved !== id) {
-        await app.server.post('api/tracks', { id, ...this.drawing(), replace: true });
+        const isOwn = this.owned === id;
+        if (!isOwn) id = await app.server.freeName(id);
+        if (id !== this.name.trim().toLowerCase() && !isOwn)
+          app.say(`There is a ${this.name} already: saved as ${id}.`);
+        await app.server.post('api/tracks', { id, ...this.drawing(), replace: isOwn });
         forgetTrack(id);
-        this.saved = id;
+        Object.assign(this, { saved: id, owned: id, name: id });
+        if (this.isOpen) this.panel();
       }
       if (view) await app.go(view, { track: id });
       return id;
@@ -238,56 +331,19 @@ export class DrawView {
   }
 
   example() {
-    this.points = exampleLine();
-    this.changed();
-    this.paint();
+    this.replace(exampleLine());
   }
 
-  handles(context, camera) {
-    const { dpr } = this.app.stage;
-    const line = this.stroke || this.points;
-    if (line.length > 1) {
-      context.strokeStyle = this.hasRoad ? 'rgba(255,198,64,.55)' : COLOURS.accent;
-      context.lineWidth = 2.5 * dpr;
-      context.lineJoin = 'round';
-      context.beginPath();
-      for (const point of this.stroke ? line : smooth(line)) context.lineTo(...camera.toScreen(...point));
-      if (!this.stroke) context.closePath();
-      context.stroke();
-    }
-    this.points.forEach(([x, y], k) => {
-      const [sx, sy] = camera.toScreen(x, y);
-      const isFault = this.fault?.point === k;
-      context.fillStyle = isFault ? COLOURS.loss : k === 0 ? KINDS.optimal : COLOURS.accent;
-      context.strokeStyle = COLOURS.background;
-      context.lineWidth = 2 * dpr;
-      context.beginPath();
-      context.arc(sx, sy, (isFault ? 9 : k === this.held ? 8 : 6) * dpr, 0, 7);
-      context.fill();
-      context.stroke();
-    });
+  key(event) {
+    if (!(event.ctrlKey || event.metaKey)) return;
+    const isRedo = event.code === 'KeyY' || event.shiftKey;
+    if (event.code !== 'KeyZ' && event.code !== 'KeyY') return;
+    this.undo(isRedo);
+    event.preventDefault();
   }
 
   /** The canvas while there is no road for the stage to draw. */
   paint() {
-    if (!this.isOpen || this.hasRoad) return;
-    const { context, camera, dpr } = this.app.stage;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.fillStyle = COLOURS.ground;
-    context.fillRect(0, 0, camera.width, camera.height);
-    context.strokeStyle = COLOURS.groundSpeck;
-    context.lineWidth = dpr;
-    context.beginPath();
-    const [x0, y0] = camera.toWorld(0, camera.height);
-    for (let x = Math.ceil(x0 / 50) * 50; (x - x0) * camera.scale < camera.width; x += 50) {
-      context.moveTo(camera.toScreen(x, 0)[0], 0);
-      context.lineTo(camera.toScreen(x, 0)[0], camera.height);
-    }
-    for (let y = Math.ceil(y0 / 50) * 50; (y - y0) * camera.scale < camera.height; y += 50) {
-      context.moveTo(0, camera.toScreen(0, y)[1]);
-      context.lineTo(camera.width, camera.toScreen(0, y)[1]);
-    }
-    context.stroke();
-    this.handles(context, camera);
+    if (this.isOpen && !this.hasRoad) drawGrid(this);
   }
 }

@@ -31,12 +31,31 @@ export function showPanel(draw) {
 
 /** What is wrong with the drawing, how long its road is, or what to do. */
 function status(draw) {
+  if (draw.refused) return refusal(draw);
   if (draw.fault) return make('p', { class: 'note', id: 'draw-fault', role: 'alert', text: draw.fault.text });
   if (!draw.isReady) return make('p', { text: draw.points.length ? 'Checking…' : HOW_TO_DRAW });
   const hasGeneralist = draw.app.drivers.some((one) => one.kind === 'generalist');
   const driver = hasGeneralist ? 'The generalist drives it.' : 'Save it, and the casual driver drives it.';
   const text = `${Math.round(draw.road.length_m)} m of road. ${driver}`;
   return make('p', { class: 'note good', id: 'draw-ok', text });
+}
+
+/** A new line that is no road: why, and that the one before stays. */
+function refusal(draw) {
+  return make(
+    'div',
+    { class: 'stack' },
+    make('p', {
+      class: 'note',
+      id: 'draw-refused',
+      role: 'alert',
+      text: `${draw.refused.text} The line of before stays.`,
+    }),
+    row({
+      text: 'Take the new line and mend it',
+      onclick: () => draw.replace(draw.refused.points),
+    }),
+  );
 }
 
 function widthField(draw) {
@@ -48,7 +67,9 @@ function widthField(draw) {
     step: 0.5,
     value: draw.width,
     'aria-label': 'Width of the road',
+    onpointerdown: () => draw.keep(),
     oninput: (event) => {
+      draw.saved = null;
       draw.width = Number(event.target.value);
       label.textContent = `Width ${draw.width} m`;
       draw.checkSoon();
@@ -71,22 +92,34 @@ function nameField(draw) {
   return make('label', { class: 'field' }, 'Name', name);
 }
 
-/** Example, Reverse, Clear. */
+/** Example, Reverse, Clear; and back to what it was before. */
 function shapeButtons(draw) {
   const disabled = !draw.points.length;
-  const reverse = () => {
-    draw.points.reverse();
-    draw.changed();
-  };
-  const clear = () => {
-    Object.assign(draw, { points: [], fault: null, hasRoad: false });
-    draw.panel();
-    draw.paint();
-  };
-  return row(
-    { text: 'Example', onclick: () => draw.example() },
-    { text: 'Reverse', disabled, onclick: reverse },
-    { text: 'Clear', disabled, onclick: clear },
+  const { before, after } = draw.history;
+  return make(
+    'div',
+    { class: 'stack' },
+    row(
+      { text: 'Example', onclick: () => draw.example() },
+      { text: 'Reverse', disabled, onclick: () => draw.reverse() },
+      { text: 'Clear', disabled, onclick: () => draw.clear() },
+    ),
+    row(
+      {
+        text: 'Undo',
+        'data-action': 'undo',
+        title: 'Ctrl+Z',
+        disabled: !before.length,
+        onclick: () => draw.undo(),
+      },
+      {
+        text: 'Redo',
+        'data-action': 'redo',
+        title: 'Ctrl+Shift+Z',
+        disabled: !after.length,
+        onclick: () => draw.undo(true),
+      },
+    ),
   );
 }
 

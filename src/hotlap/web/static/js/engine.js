@@ -206,6 +206,26 @@ export class World {
     return this.readers;
   }
 
+  /** Where a car is and how it moves: x, y (m), yaw (rad), speeds (m/s), and what its driver does. */
+  pose(car) {
+    const { read } = this;
+    const [yaw, forward, left] = [read.yaw_rad(car), read.forward_mps(car), read.left_mps(car)];
+    const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)];
+    return {
+      x: read.x_m(car),
+      y: read.y_m(car),
+      yaw,
+      forward,
+      left,
+      steer: read.steer(car),
+      throttle: read.throttle(car),
+      brake: read.brake(car),
+      speed: Math.hypot(forward, left),
+      vx: forward * cos - left * sin,
+      vy: forward * sin + left * cos,
+    };
+  }
+
   /** Seconds since the car's lap began. */
   lapClock(car) {
     const { read } = this;

@@ -28,6 +28,13 @@ export function stepsText(steps) {
   return steps >= 1000 ? `${Math.round(steps / 1000)} k` : String(steps);
 }
 
+/** A track in one or two sentences: 2408 m. Fast: long straights. */
+export function aboutTrack(track) {
+  const { character } = track;
+  const about = character ? ` ${character[0].toUpperCase()}${character.slice(1)}.` : '';
+  return `${Math.round(track.length_m)} m.${about}`;
+}
+
 /** An element with attributes and children; text children are text. */
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);

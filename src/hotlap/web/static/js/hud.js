@@ -79,7 +79,7 @@ export class Hud {
     setText(this.deltaName, name);
     const isKnown = Number.isFinite(seconds);
     setText(this.deltaValue, isKnown ? deltaText(seconds) : '0.00');
-    const colour = !isKnown || seconds === 0 ? 'var(--night-text)' : seconds < 0 ? 'var(--gain)' : 'var(--driver)';
+    const colour = !isKnown || seconds === 0 ? 'var(--night-text)' : seconds < 0 ? 'var(--gain)' : 'var(--loss)';
     this.deltaValue.style.color = colour;
     this.deltaBar.style.background = colour;
     const fraction = isKnown ? Math.max(-1, Math.min(1, -seconds / DELTA_SPAN_S)).toFixed(3) : 0;

@@ -1,12 +1,13 @@
 // Leaderboard: best laps of people and drivers on a track, each with its replay.
 
-import { KINDS } from './colours.js';
+import { ownName } from './board.js';
+import { driverColour, KINDS } from './colours.js';
 import { loadDriver } from './drivers.js';
-import { find, lapText, make, percentText } from './format.js';
+import { aboutTrack, find, lapText, make, percentText } from './format.js';
 import { bestLap, decodeReplay, fromText, recordRun, ReplayPilot } from './replay.js';
 import { PolicyPilot } from './engine.js';
 import { fetchBytes } from './server.js';
-import { bestOn, recall } from './storage.js';
+import { bestOn, remember } from './storage.js';
 
 export class LeaderboardView {
   constructor(app) {
@@ -18,6 +19,7 @@ export class LeaderboardView {
     const { track } = app;
     app.stage.paused = true;
     const body = make('tbody');
+    const loading = make('p', { class: 'hint', id: 'board-loading', role: 'status', text: 'Loading the laps…' });
     const note = make('p', {
       class: 'hint',
       text: app.server.connected
@@ -30,9 +32,7 @@ export class LeaderboardView {
         { class: 'page-inner' },
         make('h1', { text: track.name }),
         make('p', {
-          text:
-            `Best laps on ${Math.round(track.length_m)} m of ${track.character}. ` +
-            'Every lap is driven again from its inputs before it counts.',
+          text: `${aboutTrack(track)} Every lap is driven again from its inputs before it counts.`,
         }),
         make(
           'section',
@@ -60,8 +60,10 @@ export class LeaderboardView {
               body,
             ),
           ),
+          loading,
           note,
         ),
+        this.nameField(),
         app.server.has('board')
           ? make('a', {
               class: 'button',
@@ -76,14 +78,28 @@ export class LeaderboardView {
     try {
       const entries = await this.entries(track);
       if (app.view !== 'board' || app.track !== track) return;
+      loading.remove();
       body.replaceChildren(...entries.map((entry, index) => this.row(entry, index, track)));
       if (!entries.length) note.textContent = 'Nobody has a lap here yet.';
     } catch (error) {
+      loading.remove();
       note.textContent = error.message;
     }
   }
 
   hide() {}
+
+  /** The visitor's name, which the next laps are sent under. */
+  nameField() {
+    const name = make('input', {
+      type: 'text',
+      maxlength: 32,
+      value: ownName(),
+      placeholder: 'Nobody yet',
+      onchange: (event) => remember('name', event.target.value.trim()),
+    });
+    return make('label', { class: 'field own-name' }, 'Your name, for the next laps', name);
+  }
 
   /** The server's entries, or what this browser knows; and always the drivers that come with the page. */
   async entries(track) {
@@ -92,7 +108,7 @@ export class LeaderboardView {
     const own = bestOn(track.road, app.engine.physics);
     if (own && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
       entries.push({
-        driver: own.driver || recall('name', 'You'),
+        driver: own.driver || ownName() || 'You',
         kind: 'human',
         lap_time_sec: own.time,
         clean: own.clean,
@@ -102,9 +118,9 @@ export class LeaderboardView {
       });
     }
     for (const driver of app.drivers) {
-      const known = entries.find((one) => one.driver === driver.id || one.driver === driver.name);
+      const known = entries.find((one) => one.driver_id === driver.id);
       if (known) {
-        known.driver = driver.name;
+        Object.assign(known, { driver: driver.name, colour: driverColour(driver) });
         continue;
       }
       const file = await loadDriver(driver).catch(() => null);
@@ -121,10 +137,12 @@ export class LeaderboardView {
         entries.push({
           driver: driver.name,
           kind: driver.kind,
+          colour: driverColour(driver),
           lap_time_sec: best.time,
           clean: best.clean,
           date: null,
           watch: driver.id,
+          run: driver.id,
         });
     }
     return entries.sort((a, b) => Number(b.clean ?? true) - Number(a.clean ?? true) || a.lap_time_sec - b.lap_time_sec);
@@ -132,11 +150,18 @@ export class LeaderboardView {
 
   row(entry, index, track) {
     const dot = make('span', { class: 'dot' });
-    dot.style.background = KINDS[entry.kind] || KINDS.model;
+    const colour =
+      entry.colour || (entry.kind === 'human' ? KINDS.human : driverColour({ id: entry.driver, ...entry }));
+    dot.style.background = colour;
     const optimum = track.optimal_lap_time_sec;
     return make(
       'tr',
-      { class: entry.isOwn || entry.kind === 'human' ? 'mine' : null, 'data-kind': entry.kind },
+      {
+        class: this.app.board.isOwn(entry) ? 'mine' : null,
+        'data-kind': entry.kind,
+        'data-driver': entry.driver,
+        'data-colour': colour,
+      },
       make('td', { class: 'extra', text: String(index + 1) }),
       make(
         'td',
@@ -155,7 +180,7 @@ export class LeaderboardView {
           'div',
           { class: 'row' },
           make('button', { class: 'button', text: 'Watch', onclick: () => this.watch(entry) }),
-          entry.text || entry.replay
+          entry.text || entry.replay || entry.run
             ? make('button', { class: 'button', text: 'Race', onclick: () => this.race(entry) })
             : null,
         ),
@@ -179,7 +204,8 @@ export class LeaderboardView {
 
   async race(entry) {
     try {
-      this.app.raceAgainst(await this.replayOf(entry), entry.driver);
+      if (entry.run) this.app.go('race', { driver: entry.run });
+      else this.app.raceAgainst(await this.replayOf(entry), entry.driver);
     } catch (error) {
       this.app.say(error.message);
     }

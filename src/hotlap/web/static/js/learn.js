@@ -4,12 +4,15 @@ import { KINDS } from './colours.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
 import { find, make, stepsText } from './format.js';
 import { drawCharts } from './learn_charts.js';
-import { fetchBytes } from './server.js';
+import { fetchBytes, runName } from './server.js';
 import { Swarm } from './swarm.js';
+import { loadTrack } from './tracks.js';
 
 const SWARM_CARS = 256;
 const RECORDED = 'recorded';
 const DEFAULT_RECIPE = 'racer-ppo';
+const OTHER_TRACK = '. Your own track stays chosen for the other views.';
+const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
 const ENDED = ['stopped', 'finished', 'failed'];
 
 export class LearnView {
@@ -31,6 +34,7 @@ export class LearnView {
     if (!this.isOpen) return;
     const first =
       this.runs.find((one) => one.id === wanted) ||
+      this.runs.find((one) => one.state === 'running' && one.track === app.track.id) ||
       this.runs.find((one) => one.state === 'running') ||
       this.runs.find((one) => one.track === app.track.id) ||
       this.runs[0];
@@ -44,8 +48,8 @@ export class LearnView {
     this.events = null;
     const { stage } = this.app;
     stage.setSwarm(null);
-    stage.camera.setMode('follow');
-    this.app.tools();
+    stage.setTrack(this.app.track);
+    this.app.resetCamera();
   }
 
   async loadRuns() {
@@ -66,10 +70,15 @@ export class LearnView {
     this.shownStep = null;
     this.bestUrl = null;
     const listed = this.runs.find((one) => one.id === id);
-    if (listed.track !== app.track.id) {
-      app.go('learn', { track: listed.track, driver: id });
+    try {
+      // The run's road is shown; the visitor's own choice of a track stays.
+      this.road = await loadTrack(listed.track, app.engine.description);
+    } catch (error) {
+      app.say(error.message);
       return;
     }
+    if (!this.isOpen) return;
+    app.stage.setTrack(this.road);
     this.run = id === RECORDED ? this.recorded : { curves: {}, ...listed };
     app.stage.setSwarm(null);
     app.stage.setCars([]);
@@ -113,7 +122,7 @@ export class LearnView {
         ...this.runs.map((one) =>
           make('option', {
             value: one.id,
-            text: one.id === RECORDED ? `Recorded run, ${one.track}` : `${one.id} · ${one.track} · ${one.state}`,
+            text: one.id === RECORDED ? 'The recorded run' : runName(one.id, this.trackName(one.track)),
           }),
         ),
       );
@@ -138,7 +147,15 @@ export class LearnView {
       this.doneChart = make('canvas', { class: 'chart' });
       this.gapChart = make('canvas', { class: 'chart' });
       this.returnChart = make('canvas', { class: 'chart' });
+      const isOther = run.track !== app.track.id;
       parts.push(
+        make(
+          'p',
+          { id: 'run-track' },
+          'It learned on ',
+          make('b', { text: this.road.name }),
+          isOther ? OTHER_TRACK : '.',
+        ),
         this.status,
         make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider),
         this.buttons,
@@ -147,7 +164,12 @@ export class LearnView {
       parts.push(make('div', {}, this.lapChart, this.doneChart, this.gapChart, this.returnChart));
     }
     side.replaceChildren(make('div', { class: 'panel stack' }, ...parts), this.form());
-    app.announce(run ? `Run ${run.id}` : 'No run yet');
+    side.scrollTop = 0; // the status is what one wants to see
+    app.announce(run ? 'A run and its cars' : 'No run yet');
+  }
+
+  trackName(id) {
+    return this.app.trackList.find((one) => one.id === id)?.name || (this.road?.id === id ? this.road.name : id);
   }
 
   form() {
@@ -202,19 +224,22 @@ export class LearnView {
 
   /** Bring panel, swarm and the best so far up to the run as it is now. */
   async refresh() {
-    const { run } = this;
+    const { app, run } = this;
     if (!this.isOpen || !run || !this.status) return;
     const count = run.checkpoints.length;
     const fraction = run.steps ? Math.min(1, run.step / run.steps) : 0;
+    const isTraining = run.state === 'running' || run.step > 0;
+    const word =
+      { starting: isTraining ? 'Training' : 'Getting ready', running: 'Training' }[run.state] || STATES[run.state];
     this.status.textContent = run.error
-      ? `${run.state}: ${run.error}`
-      : `${run.state}, ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
+      ? `${word}: ${run.error}`
+      : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
     this.slider.max = Math.max(0, count - 1);
     if (this.follows) this.slider.value = Math.max(0, count - 1);
     const live = run.id !== RECORDED;
     const index = Number(this.slider.value);
     const checkpoint = run.checkpoints[index];
-    this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : 'no';
+    this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : '0';
     const buttons = [
       make('button', {
         class: 'button main',
@@ -240,6 +265,10 @@ export class LearnView {
     this.charts();
     await this.showBest();
     if (checkpoint && checkpoint.step !== this.shownStep) await this.swarm(checkpoint);
+    else if (!checkpoint && !app.stage.swarm) {
+      app.stage.setSwarm(new Swarm(app.engine, this.road, null, SWARM_CARS, 1));
+      app.announce(`${SWARM_CARS} untrained cars, as they are before they learn`);
+    }
   }
 
   slide(index) {
@@ -262,7 +291,7 @@ export class LearnView {
     try {
       const policy = parsePolicy(await fetchBytes(checkpoint.policy));
       if (!this.isOpen || run.id !== this.run.id || this.shownStep !== checkpoint.step) return;
-      app.stage.setSwarm(new Swarm(app.engine, app.track, policy, SWARM_CARS, checkpoint.step));
+      app.stage.setSwarm(new Swarm(app.engine, this.road, policy, SWARM_CARS, checkpoint.step));
       app.announce(`${SWARM_CARS} cars after ${stepsText(checkpoint.step)} decisions`);
     } catch (error) {
       app.say(error.message);
@@ -281,7 +310,6 @@ export class LearnView {
       const policy = parsePolicy(await fetchBytes(url));
       if (!this.isOpen || this.bestUrl !== stamp || (policy.step === this.bestStep && app.stage.cars.length)) return;
       this.bestStep = policy.step;
-      const { mode } = app.stage.camera;
       app.stage.setCars([
         {
           id: 'best',
@@ -291,7 +319,6 @@ export class LearnView {
           makePilot: (world, car) => new PolicyPilot(world, policy, car, 1),
         },
       ]);
-      app.stage.camera.mode = mode;
     } catch {
       this.bestUrl = null; // it was being replaced; the next event tries again
     }
@@ -300,15 +327,10 @@ export class LearnView {
   race(checkpoint) {
     const { app, run } = this;
     const id = run.id === RECORDED ? `recorded@${checkpoint.step}` : `run:${run.id}@${checkpoint.step}`;
-    app.addDriver({
-      id,
-      name: `AI after ${stepsText(checkpoint.step)}`,
-      kind: 'model',
-      track: app.track.id,
-      policy: checkpoint.policy,
-      replay: null,
-    });
-    app.go('race', { driver: id });
+    const name = `AI after ${stepsText(checkpoint.step)}`;
+    const driver = { id, name, kind: 'model', track: run.track, policy: checkpoint.policy, replay: null };
+    app.addDriver(driver, run.track);
+    app.go('race', { track: run.track, driver: id });
   }
 
   charts() {

@@ -1,21 +1,33 @@
 // Race: countdown, a person against a ghost, live delta, sectors, medal and result.
 
+import { ownName } from './board.js';
 import { KINDS } from './colours.js';
-import { defaultDriver } from './drivers.js';
 import { drawBrakingLine } from './drawing.js';
 import { find, lapText, make } from './format.js';
 import { HumanPilot } from './input.js';
 import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
-import { FRIEND, listGhosts, makeGhost, OWN_BEST } from './race_ghosts.js';
+import { FRIEND, listGhosts, makeGhost, NO_GHOST, OWN_BEST } from './race_ghosts.js';
+import { nextRung, noteBeaten } from './race_ladder.js';
 import { showOptions } from './race_options.js';
+import { showLights, showPaused, showStart } from './race_panels.js';
 import { showResult } from './race_result.js';
-import { keepBest, recall } from './storage.js';
+import { respawn } from './respawn.js';
+import { prepareRivals, tickRivals } from './rival_race.js';
+import { Rivals } from './rivals.js';
+import { showRivalOptions, Tower } from './rivals_panels.js';
+import { keepBest, recall, remember } from './storage.js';
 
-const LIGHTS = 3;
 const FIRST_LIGHT_S = 0.7;
-const AGAIN_LIGHT_S = 0.35;
+const AGAIN_S = 0.3; // on the line, before the clock runs again
 const STILL_MPS = 0.5;
 const STILL_TICKS = 150;
+const WORDS = {
+  champion: 'the champion',
+  generalist: 'the AI',
+  model: 'the AI',
+  casual: 'the casual driver',
+  optimal: 'the optimal driver',
+};
 
 export class RaceView {
   constructor(app) {
@@ -26,21 +38,36 @@ export class RaceView {
     this.delta = null;
     this.numLaps = recall('laps', 2);
     this.useLine = recall('braking-line', false);
+    this.format = recall('format', 'ghost'); // or rivals, which meet
+    this.rivals = new Rivals(app);
+    this.tower = new Tower(find('#tower'));
+    for (const [name, action] of [
+      ['pause', () => this.pause()],
+      ['restart', () => this.restart()],
+      ['respawn', () => this.respawn()],
+      ['turn-camera', () => app.toggleCamera()],
+    ])
+      find(`[data-action=${name}]`).addEventListener('click', action);
   }
 
   get isRacing() {
     return this.phase === 'racing';
   }
 
-  async show({ wanted = null, friend = null } = {}) {
+  async show({ wanted = null, friend = null, isStarted = false } = {}) {
     if (friend) this.friend = friend;
     if (this.friend && this.friend.replay.road !== this.app.track.road) this.friend = null;
-    this.wanted = friend ? FRIEND : wanted || this.wanted || null;
+    if (friend || wanted) this.isChosen = true;
+    this.wanted = friend ? FRIEND : wanted || (this.isChosen ? this.wanted : null);
+    if (friend || wanted || isStarted) this.format = 'ghost';
     await this.prepare();
+    if (isStarted && this.phase === 'idle' && this.app.view === 'race') this.countdown();
   }
 
   hide() {
     this.setPhase('idle');
+    this.tower.hide();
+    Object.assign(this.app.stage, { showLabels: true, carSize: 1.25 });
     this.app.hud.showDelta(null, null);
     find('#overlay').replaceChildren();
     this.delta = null;
@@ -49,18 +76,41 @@ export class RaceView {
 
   setPhase(phase) {
     this.phase = phase;
+    document.body.dataset.phase = phase;
+    document.body.dataset.format = this.format;
     document.body.classList.toggle('racing', phase === 'racing' || phase === 'countdown');
     document.body.classList.toggle('finished', phase === 'finished');
     this.app.controls.isActive = phase === 'racing' || phase === 'countdown';
   }
 
+  /** Race a ghost from now on, by its id. */
+  challenge(id) {
+    this.wanted = id;
+    this.isChosen = true;
+    return this.prepare();
+  }
+
+  /** Time trial, or a race against rivals. */
+  setFormat(format) {
+    this.format = format;
+    remember('format', format);
+    return this.prepare();
+  }
+
+  get hasRivals() {
+    return this.format === 'rivals';
+  }
+
   async prepare() {
     const { app } = this;
+    this.tower.hide();
+    if (this.hasRivals) {
+      await prepareRivals(this);
+      return;
+    }
     const ghosts = listGhosts(this);
-    const chosen =
-      ghosts.find((one) => one.id === this.wanted) ||
-      ghosts.find((one) => one.id === defaultDriver(app.drivers)?.id) ||
-      ghosts.at(-1);
+    const known = (id) => ghosts.find((one) => one.id === id);
+    const chosen = known(this.wanted) || known(nextRung(app)?.id) || ghosts[0];
     this.wanted = chosen.id;
     const track = app.track;
     try {
@@ -74,31 +124,7 @@ export class RaceView {
     this.line();
     this.setPhase('idle');
     app.announce(`Race on ${track.name}`);
-    const touch = matchMedia('(pointer: coarse)').matches;
-    find('#overlay').replaceChildren(
-      make(
-        'div',
-        { class: 'panel grid-start' },
-        make('h1', { text: this.ghost ? `Beat ${this.ghost.name}` : track.name }),
-        make('p', {
-          text: this.ghost?.run.best
-            ? `Its best lap is ${lapText(this.ghost.run.best.time)}.`
-            : `${Math.round(track.length_m)} m, ${track.character}`,
-        }),
-        make('button', {
-          class: 'button main',
-          'data-action': 'start',
-          text: 'Start',
-          onclick: () => this.countdown(FIRST_LIGHT_S),
-        }),
-        make('p', {
-          text: touch
-            ? 'Steer on the left, brake and gas on the right.'
-            : 'Arrow keys or WASD, gamepad too. R restarts, Esc pauses.',
-        }),
-      ),
-    );
-    find('[data-action="start"]').focus({ preventScroll: true });
+    showStart(this);
   }
 
   /** Cars on the line, engines running, nobody moves. */
@@ -107,57 +133,32 @@ export class RaceView {
     const { stage } = app;
     const pilot = new HumanPilot(app.controls, stage.tickSeconds);
     const human = { id: 'human', name: 'You', kind: 'human', colour: KINDS.human, makePilot: () => pilot };
-    stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
+    stage.showLabels = !this.hasRivals; // the tower has the names
+    stage.carSize = this.hasRivals ? 1.05 : 1.25;
+    if (this.hasRivals) this.rivals.line(stage, human);
+    else stage.setCars([human, ...(this.ghost ? [this.ghost] : [])]);
     stage.pace = app.pace;
     stage.paused = true;
-    stage.camera.setMode('follow');
-    app.tools();
-    this.pilot = pilot;
-    this.numSectors = 0;
-    this.still = 0;
-    this.delta = null;
+    app.resetCamera();
+    Object.assign(this, { pilot, numSectors: 0, still: 0, delta: null, countsUntil: Infinity });
     app.hud.clearSectors();
     app.hud.showDelta(0, this.ghost ? `against ${this.ghost.name}` : null);
-    stage.onTick = () => this.tick();
+    stage.onTick = () => (this.hasRivals ? tickRivals(this) : this.tick());
+    if (this.hasRivals) this.tower.show(this.rivals, stage.cars);
     stage.onDraw = (context, camera, poses) => {
       if (this.useLine)
         drawBrakingLine(context, camera, app.track, stage.world.read.arc_m(0), poses[0].speed, stage.dpr);
     };
   }
 
-  countdown(lightSeconds) {
+  /** The lights, and off. */
+  countdown() {
     if (!this.app.stage.cars.length) return;
     this.line();
     this.setPhase('countdown');
     this.app.canvas.focus({ preventScroll: true });
-    const lights = make(
-      'div',
-      { class: 'lights', role: 'status', 'aria-label': 'Countdown' },
-      ...Array.from({ length: LIGHTS }, () => make('i')),
-    );
-    find('#overlay').replaceChildren(lights);
-    let lit = 0;
-    clearInterval(this.timer);
-    this.timer = setInterval(
-      () => {
-        if (this.phase !== 'countdown') {
-          clearInterval(this.timer);
-          return;
-        }
-        if (lit < LIGHTS) {
-          lights.children[lit].classList.add('on');
-          lit += 1;
-          this.app.sound.beep(440);
-          return;
-        }
-        clearInterval(this.timer);
-        lights.classList.add('go');
-        this.app.sound.beep(880, 0.4);
-        this.go();
-        setTimeout(() => lights.isConnected && lights.remove(), 700);
-      },
-      (1000 * lightSeconds) / this.app.pace,
-    );
+    clearTimeout(this.timer);
+    showLights(this, FIRST_LIGHT_S / this.app.pace);
   }
 
   go() {
@@ -166,10 +167,46 @@ export class RaceView {
     this.app.announce('Go');
   }
 
+  /** Back to the line at once, without lights. */
   restart() {
     if (this.phase === 'idle') return;
     find('#overlay').replaceChildren();
-    this.countdown(AGAIN_LIGHT_S);
+    this.line();
+    this.setPhase('countdown');
+    this.app.canvas.focus({ preventScroll: true });
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.phase === 'countdown' && this.go(), (1000 * AGAIN_S) / this.app.pace);
+  }
+
+  /** Back to the last checkpoint; the laps from here on do not count. */
+  respawn() {
+    if (this.phase !== 'racing' || this.hasRivals) return;
+    const { stage } = this.app;
+    const [car] = stage.cars;
+    respawn(stage.world, 0);
+    this.app.controls.reset();
+    this.countsUntil = Math.min(this.countsUntil, car.run.tick);
+    car.pose = stage.pose(car);
+    car.before = car.pose;
+    this.still = 0;
+    this.flash('Back on the road. This race no longer counts');
+    this.app.canvas.focus({ preventScroll: true });
+  }
+
+  /** The window is not looked at any more. */
+  rest() {
+    if (this.phase === 'racing') this.pause();
+    else if (this.phase === 'countdown') this.prepare();
+  }
+
+  /** Other drivers than before are known: offer them, where no race is under way. */
+  driversChanged() {
+    if (this.phase !== 'idle') return;
+    if (this.hasRivals) showRivalOptions(this);
+    else if (this.wanted === NO_GHOST && !this.isChosen) {
+      this.wanted = null;
+      this.prepare();
+    } else showOptions(this, listGhosts(this));
   }
 
   pause() {
@@ -179,21 +216,7 @@ export class RaceView {
       stage.paused = true;
       this.app.announce('Paused');
       this.app.sound.silence();
-      find('#overlay').replaceChildren(
-        make(
-          'div',
-          { class: 'panel grid-start' },
-          make('h1', { text: 'Paused' }),
-          make(
-            'div',
-            { class: 'row' },
-            make('button', { class: 'button main', text: 'Go on', onclick: () => this.pause() }),
-            make('button', { class: 'button', text: 'Restart', onclick: () => this.restart() }),
-            make('button', { class: 'button', text: 'Leave', onclick: () => this.prepare() }),
-          ),
-        ),
-      );
-      find('#overlay button').focus();
+      showPaused(this);
     } else if (this.phase === 'paused') {
       find('#overlay').replaceChildren();
       this.app.canvas.focus({ preventScroll: true });
@@ -214,7 +237,7 @@ export class RaceView {
     else if (run.laps.length && run.laps.at(-1).tick === run.tick) this.flash(lapText(run.laps.at(-1).time));
     else if (run.tick >= MAX_TICKS) this.prepare();
     this.still = car.pose.speed < STILL_MPS && run.tick > STILL_TICKS ? this.still + 1 : 0;
-    if (this.still === STILL_TICKS) this.flash('Stuck? R restarts');
+    if (this.still === STILL_TICKS) this.flash('Stuck? Backspace puts you back on the road');
     hud.showDelta(this.delta ?? 0, this.ghost ? `against ${this.ghost.name}` : null);
   }
 
@@ -232,50 +255,44 @@ export class RaceView {
     setTimeout(() => element.remove(), 2400);
   }
 
-  async finish() {
-    const { app } = this;
-    const { stage, track, engine } = app;
+  finish() {
+    const { stage, sound } = this.app;
     this.setPhase('finished');
     stage.paused = true;
-    app.sound.silence();
-    const { run } = stage.cars[0];
-    const best = bestLap(run.laps);
-    const lap = run.laps.indexOf(best) + 1;
-    const inputs = Float32Array.from(this.pilot.inputs);
-    const medal = best.clean
-      ? Object.entries(track.medals_sec || {})
-          .sort((a, b) => a[1] - b[1])
-          .find(([, seconds]) => best.time <= seconds)?.[0]
-      : null;
-    const replay = { road: track.road, physics: engine.physics, seed: 0, lap, lapTime: best.time, actions: inputs };
-    const text = toText(await encodeReplay(replay));
-    const name = recall('name', 'You');
-    const isBest = keepBest(track.road, engine.physics, {
-      time: best.time,
-      clean: best.clean,
-      date: new Date().toISOString(),
-      replay: text,
-      driver: name,
-    });
-    showOptions(this, listGhosts(this));
-    const verdict = this.verdict(best, isBest);
-    app.announce(verdict);
-    app.sound.beep(1175, 0.5);
-    this.status = showResult(this, { run, best, medal, text, replay, verdict });
-    if (app.server.has('board')) this.send(text);
+    sound.silence();
+    sound.beep(1175, 0.5);
+    return this.conclude(stage.cars[0].run, Float32Array.from(this.pilot.inputs));
   }
 
-  verdict(best, isBest) {
+  /** What came of a drive: kept if it is the best, shown, and sent to the board by whoever gave a name. */
+  async conclude(run, inputs) {
+    const { app } = this;
+    const { track, engine } = app;
+    const best = bestLap(run.laps);
+    const counts = best.tick <= this.countsUntil;
+    const medal = counts && best.clean ? medalOf(track, best.time) : null;
+    const lap = run.laps.indexOf(best) + 1;
+    const replay = { road: track.road, physics: engine.physics, seed: 0, lap, lapTime: best.time, actions: inputs };
+    const text = counts ? toText(await encodeReplay(replay)) : null;
+    const date = new Date().toISOString();
+    const kept = { time: best.time, clean: best.clean, date, replay: text, driver: ownName() };
+    const isBest = counts && keepBest(track.road, engine.physics, kept);
+    const rival = this.ghost?.run.best;
+    if (counts && best.clean && rival && best.time < rival.time) noteBeaten(app, this.ghost.id);
+    if (medal) noteBeaten(app, `medal:${medal}`);
+    showOptions(this, listGhosts(this));
+    const verdict = this.verdict(best, isBest, counts);
+    app.announce(verdict);
+    this.status = showResult(this, { run, best, lap, medal, text, replay, verdict, next: nextRung(app) });
+    if (text && app.server.has('board') && ownName()) await this.send(text);
+  }
+
+  verdict(best, isBest, counts) {
+    if (!counts) return 'Finished, with help';
     const rival = this.ghost?.run.best;
     if (rival && best.time < rival.time) {
-      const words = {
-        champion: 'the AI',
-        generalist: 'the AI',
-        model: 'the AI',
-        casual: 'the casual driver',
-        optimal: 'the optimal driver',
-      };
-      const what = words[this.ghost.kind] || (this.ghost.id === OWN_BEST ? 'your own best' : this.ghost.name);
+      const own = this.ghost.id === OWN_BEST ? 'your own best' : this.ghost.name;
+      const what = this.ghost.kind === 'medal' ? `the ${this.ghost.name.toLowerCase()}` : WORDS[this.ghost.kind] || own;
       return `You beat ${what}${best.clean ? '' : ', off the road though'}!`;
     }
     if (!best.clean) return 'Done, but you left the road';
@@ -284,10 +301,9 @@ export class RaceView {
 
   /** Put the lap on the server's board, which drives it again. */
   async send(text) {
-    const track = this.app.track.id;
     try {
-      const entry = await this.app.server.post('api/board', { track, driver: recall('name', 'You'), replay: text });
-      this.status.textContent = `On the board with ${lapText(entry.lap_time_sec)}, driven again by the server.`;
+      const entry = await this.app.board.send(this.app.track.id, ownName(), text);
+      this.status.textContent = `On the board as ${entry.driver} with ${lapText(entry.lap_time_sec)}.`;
     } catch (error) {
       this.status.textContent = `Not on the board: ${error.message}`;
     }
@@ -296,7 +312,14 @@ export class RaceView {
   key(event) {
     if (event.code === 'KeyR') this.restart();
     else if (event.code === 'Escape') this.pause();
+    else if (event.code === 'Backspace') this.respawn();
     else return;
     event.preventDefault();
   }
+}
+
+/** The best medal that a lap earns, or null. */
+function medalOf(track, seconds) {
+  const medals = Object.entries(track.medals_sec || {}).sort((a, b) => a[1] - b[1]);
+  return medals.find(([, limit]) => seconds <= limit)?.[0] ?? null;
 }

@@ -1,22 +1,27 @@
 // Ghosts: who can be raced on a track, and the car that drives the whole race of one.
 
-import { KINDS } from './colours.js';
-import { loadDriver, makeEntry } from './drivers.js';
+import { driverColour, KINDS, MEDALS } from './colours.js';
+import { defaultDriver, loadDriver, makeEntry } from './drivers.js';
 import { PolicyPilot } from './engine.js';
 import { lapText } from './format.js';
+import { listRungs, MEDAL_GHOST, medalName } from './race_ladder.js';
 import { decodeReplay, fromText, MAX_TICKS, recordRun, ReplayPilot } from './replay.js';
 import { bestOn } from './storage.js';
 
-const NO_GHOST = 'none';
+export const NO_GHOST = 'none';
 export const OWN_BEST = 'best';
 export const FRIEND = 'friend';
 
-/** Who can be raced on the track. */
+/** Who can be raced on the track: the ladder first, then the others. */
 export function listGhosts({ app, friend }) {
   const { drivers, track, engine } = app;
   const list = [];
   if (friend) list.push({ id: FRIEND, name: `${friend.name}, ${lapText(friend.replay.lapTime)}` });
-  for (const driver of drivers) list.push({ id: driver.id, name: driver.name, driver });
+  const rungs = listRungs(app);
+  for (const rung of rungs)
+    list.push({ id: rung.id, name: rung.time === null ? rung.name : `${rung.name}, ${lapText(rung.time)}` });
+  for (const driver of drivers)
+    if (!rungs.some((rung) => rung.id === driver.id)) list.push({ id: driver.id, name: driver.name });
   const own = bestOn(track.road, engine.physics);
   if (own?.replay) list.push({ id: OWN_BEST, name: `Your best, ${lapText(own.time)}` });
   list.push({ id: NO_GHOST, name: 'Nobody' });
@@ -27,24 +32,52 @@ export function listGhosts({ app, friend }) {
 export async function makeGhost(race, id) {
   const { track, engine, drivers } = race.app;
   if (id === NO_GHOST) return null;
-  let [entry, makePilot] = [null, null];
+  if (id.startsWith(MEDAL_GHOST)) return makeMedalGhost(race, id.slice(MEDAL_GHOST.length));
   if (id === FRIEND || id === OWN_BEST) {
     const replay =
       id === FRIEND ? race.friend.replay : await decodeReplay(fromText(bestOn(track.road, engine.physics).replay));
-    makePilot = () => new ReplayPilot(replay);
-    entry = {
-      id,
-      name: id === FRIEND ? race.friend.name : 'Your best',
-      kind: 'replay',
-      colour: KINDS.replay,
-      makePilot,
-    };
-  } else {
-    const driver = drivers.find((one) => one.id === id);
-    const file = await loadDriver(driver);
-    entry = await makeEntry(driver, track);
-    makePilot = (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay));
+    const name = id === FRIEND ? race.friend.name : 'Your best';
+    const makePilot = () => new ReplayPilot(replay);
+    const run = recordRun(engine, track, makePilot, race.numLaps, MAX_TICKS / 4);
+    return { id, name, kind: 'replay', colour: KINDS.replay, makePilot, isGhost: true, run };
   }
-  const run = recordRun(engine, track, makePilot, race.numLaps, MAX_TICKS / 4);
-  return { ...entry, isGhost: true, run };
+  const driver = drivers.find((one) => one.id === id);
+  return { ...(await makeEntry(driver, track)), isGhost: true, run: await recordDriver(race, driver) };
+}
+
+async function recordDriver(race, driver, poses = null) {
+  const { track, engine } = race.app;
+  const file = await loadDriver(driver);
+  const makePilot = (world) => (file.policy ? new PolicyPilot(world, file.policy) : new ReplayPilot(file.replay));
+  return recordRun(engine, track, makePilot, race.numLaps, MAX_TICKS / 4, poses);
+}
+
+/** A lap in exactly a medal's time: that of the best driver here, played more slowly. */
+async function makeMedalGhost(race, medal) {
+  const { track, drivers } = race.app;
+  const poses = [];
+  const base = await recordDriver(race, defaultDriver(drivers), poses);
+  const factor = track.medals_sec[medal] / base.best.time;
+  const slow = (list) => list.map((one) => ({ ...one }));
+  const laps = slow(base.laps).map((lap) => ({ ...lap, time: lap.time * factor, tick: lap.tick * factor }));
+  const run = {
+    laps,
+    best: laps[base.laps.indexOf(base.best)],
+    sectors: slow(base.sectors).map((sector) => ({ ...sector, seconds: sector.seconds * factor })),
+    secondsAt: (metre) => {
+      const seconds = base.secondsAt(metre);
+      return seconds === null ? null : seconds * factor;
+    },
+  };
+  return {
+    id: MEDAL_GHOST + medal,
+    name: medalName(medal),
+    kind: 'medal',
+    colour: MEDALS[medal] || driverColour({ id: medal, kind: 'model' }),
+    isGhost: true,
+    run,
+    makePilot: () => ({ act() {} }),
+    // Where it is after a tick: the stage asks for this instead of the simulator's car.
+    poseAt: (tick) => poses[Math.min(poses.length - 1, Math.round(tick / factor))],
+  };
 }

@@ -1,31 +1,81 @@
-// The panel beside a race: the ghost, the laps, the braking line, and the times to beat.
+// The panel beside a race: the ladder of opponents, the laps, the braking line, and one's own best.
 
-import { KINDS, MEDALS } from './colours.js';
+import { driverColour, KINDS, MEDALS } from './colours.js';
 import { find, lapText, make } from './format.js';
+import { listRungs, numBeaten } from './race_ladder.js';
+import { formatButtons } from './rivals_panels.js';
 import { bestOn, remember } from './storage.js';
 
-const dot = (colour, text) => {
+const dot = (colour) => {
   const mark = make('span', { class: 'dot' });
   mark.style.background = colour;
-  return make('span', {}, mark, text);
+  return mark;
 };
-const row = (label, value) => make('tr', {}, make('td', {}, label), make('td', { class: 'number', text: value }));
 
-/** Show the choice of ghost, laps and braking line, and the times to beat. */
+/** Show the choice of ghost, laps and braking line, and the ladder. */
 export function showOptions(race, ghosts) {
+  const own = bestOn(race.app.track.road, race.app.engine.physics);
+  find('#side').replaceChildren(
+    make(
+      'div',
+      { class: 'panel stack' },
+      formatButtons(race),
+      ladder(race),
+      make(
+        'p',
+        { class: 'own-best' },
+        dot(KINDS.human),
+        'Your best ',
+        make('b', { class: 'num', text: own ? lapText(own.time) : '–' }),
+      ),
+      ghostField(race, ghosts),
+      lapsField(race),
+      lineField(race),
+    ),
+  );
+}
+
+/** The opponents one after the other: beaten, next, to come. */
+function ladder(race) {
+  const { app } = race;
+  const beaten = numBeaten(app);
+  const items = listRungs(app).map((rung, k) => {
+    const driver = app.drivers.find((one) => one.id === rung.id);
+    const state = k < beaten ? 'beaten' : k === beaten ? 'next' : 'later';
+    return make(
+      'li',
+      { class: state, 'aria-current': rung.id === race.wanted ? 'true' : null },
+      make(
+        'button',
+        { 'data-rung': rung.id, onclick: () => race.challenge(rung.id) },
+        make('span', { class: 'mark', text: { beaten: '✓', next: '▶', later: '' }[state] }),
+        dot(rung.medal ? MEDALS[rung.medal] : driverColour(driver)),
+        make('span', { text: rung.name }),
+        make('time', { text: rung.time === null ? '' : lapText(rung.time) }),
+      ),
+    );
+  });
+  if (!items.length) return make('p', { text: 'No driver has driven this road yet. Set a time!' });
+  return make(
+    'div',
+    {},
+    make('h2', { text: 'Beat them all' }),
+    make('ol', { class: 'ladder', id: 'ladder' }, ...items),
+  );
+}
+
+function ghostField(race, ghosts) {
   const select = make(
     'select',
-    {
-      id: 'ghost',
-      onchange: (event) => {
-        race.wanted = event.target.value;
-        race.prepare();
-      },
-    },
+    { id: 'ghost', onchange: (event) => race.challenge(event.target.value) },
     ...ghosts.map((one) => make('option', { value: one.id, text: one.name })),
   );
   select.value = race.wanted;
-  const laps = make(
+  return make('label', { class: 'field' }, 'Ghost', select);
+}
+
+function lapsField(race) {
+  const select = make(
     'select',
     {
       id: 'laps',
@@ -39,7 +89,11 @@ export function showOptions(race, ghosts) {
       make('option', { value: count, text: count === 1 ? '1, standing start' : `${count}, the first from standing` }),
     ),
   );
-  laps.value = race.numLaps;
+  select.value = race.numLaps;
+  return make('label', { class: 'field' }, 'Laps', select);
+}
+
+function lineField(race) {
   const line = make('input', {
     type: 'checkbox',
     onchange: (event) => {
@@ -48,26 +102,5 @@ export function showOptions(race, ghosts) {
     },
   });
   line.checked = race.useLine;
-  const { medals_sec: medals, optimal_lap_time_sec: optimum } = race.app.track;
-  const own = bestOn(race.app.track.road, race.app.engine.physics);
-  find('#side').replaceChildren(
-    make(
-      'div',
-      { class: 'panel stack' },
-      make('label', { class: 'field' }, 'Ghost', select),
-      make('label', { class: 'field' }, 'Laps', laps),
-      make('label', { class: 'check' }, line, 'Braking line'),
-      make(
-        'table',
-        {},
-        make(
-          'tbody',
-          {},
-          ...Object.entries(medals || {}).map(([name, seconds]) => row(dot(MEDALS[name], name), lapText(seconds))),
-          optimum ? row(dot('var(--optimum)', 'optimum'), lapText(optimum)) : null,
-          row(dot(KINDS.human, 'your best'), own ? lapText(own.time) : '–'),
-        ),
-      ),
-    ),
-  );
+  return make('label', { class: 'check' }, line, 'Braking line');
 }

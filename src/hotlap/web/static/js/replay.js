@@ -154,8 +154,8 @@ export function verifyReplay(engine, track, replay) {
   return run;
 }
 
-/** Drive one car for some laps from the line: laps, sectors, and the time at every metre driven. */
-export function recordRun(engine, track, makePilot, numLaps, maxTicks = MAX_TICKS) {
+/** Drive one car for some laps from the line: laps, sectors, the time at every metre; its poses go to `poses`. */
+export function recordRun(engine, track, makePilot, numLaps, maxTicks = MAX_TICKS, poses = null) {
   const world = new World(engine, track, 1);
   const pilot = makePilot(world);
   world.reset();
@@ -164,6 +164,7 @@ export function recordRun(engine, track, makePilot, numLaps, maxTicks = MAX_TICK
     pilot.act(world, 0);
     world.step();
     run.add();
+    poses?.push(world.pose(0));
   }
   return run;
 }

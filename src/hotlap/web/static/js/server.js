@@ -4,6 +4,20 @@ const RETRY_MS = 2000;
 const ORDER = ['champion', 'generalist', 'model', 'optimal', 'casual'];
 const NAMES = { champion: 'Champion', generalist: 'Generalist', optimal: 'Optimal driver', casual: 'Casual driver' };
 
+const PAGE_RUN = /^(?:run:)?page-(.+)-(\d+)$/;
+
+/** A run in words: those that this page began are numbered, others have a name. */
+export function runName(id, trackName) {
+  const match = PAGE_RUN.exec(id);
+  return match ? `Your run ${match[2]} on ${trackName || match[1]}` : id;
+}
+
+/** What a driver is called. */
+export function driverName({ id, name, kind }) {
+  const match = PAGE_RUN.exec(id);
+  return NAMES[kind] || (match ? `AI of your run ${match[2]}` : name);
+}
+
 export class Server extends EventTarget {
   constructor() {
     super();
@@ -69,6 +83,15 @@ export class Server extends EventTarget {
     return this.connected ? this.get('api/tracks') : (await fetch('data/tracks.json')).json();
   }
 
+  /** A name that no track has: the one wanted, or with a number. */
+  async freeName(wanted) {
+    const tracks = await this.tracks().catch(() => []);
+    const ids = new Set(tracks.map((one) => one.id));
+    let [id, number] = [wanted, 2];
+    for (; ids.has(id); number += 1) id = `${wanted}-${number}`;
+    return id;
+  }
+
   /** The drivers of a track: the server's, and those that ship with the page, which need not be driven first. */
   async drivers(track) {
     const id = encodeURIComponent(track);
@@ -82,7 +105,7 @@ export class Server extends EventTarget {
     const usable = served.filter((one) => !ids.has(one.id) && (one.track === null || one.track === track));
     return [...usable, ...shipped]
       .sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))
-      .map((one) => ({ ...one, name: NAMES[one.kind] || one.name }));
+      .map((one) => ({ ...one, name: driverName(one) }));
   }
 }
 

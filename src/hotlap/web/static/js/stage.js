@@ -1,11 +1,13 @@
 // The stage: cars driving on a track, tick by tick, and the picture of them, frame by frame.
 
+import { drawOver } from './bridges.js';
 import { Camera } from './camera.js';
-import { COLOURS } from './colours.js';
+import { COLOURS, setNight } from './colours.js';
 import { drawCar, drawLabel, drawRays, drawSwarm, Particles, Trail } from './drawing.js';
 import { World } from './engine.js';
 import { bestLap, Run } from './replay.js';
 import { drawMap } from './minimap.js';
+import { recall, remember } from './storage.js';
 import { TrackPicture } from './tiles.js';
 
 const MAX_FRAME_S = 0.1;
@@ -29,17 +31,21 @@ export class Stage {
       showLine: false,
       bySpeed: false,
       showLabels: true,
+      carSize: 1.25, // larger than it is; less where cars touch
       onTick: null,
       onDraw: null,
       isShown: true,
       frames: [],
       works: [],
     });
+    setNight(this.isNight);
     this.context = canvas.getContext('2d', { alpha: false });
     this.camera = new Camera();
     this.particles = new Particles();
     this.tickSeconds = 1 / engine.ticksPerSecond;
     new ResizeObserver(() => this.resize()).observe(canvas);
+    // The map's box is hidden in some views, and has no size there.
+    if (minimap) new ResizeObserver(() => this.resizeMap()).observe(minimap);
     this.resize();
     this.last = performance.now();
     const frame = (now) => {
@@ -69,6 +75,7 @@ export class Stage {
     if (!this.minimap || !this.track) return;
     const box = this.minimap.getBoundingClientRect();
     const [width, height] = [Math.round(box.width * this.dpr), Math.round(box.height * this.dpr)];
+    this.mapLayer = null;
     if (!width || !height) return;
     this.minimap.width = width;
     this.minimap.height = height;
@@ -88,13 +95,23 @@ export class Stage {
     this.resizeMap();
   }
 
+  get isNight() {
+    return recall('night', false);
+  }
+
+  set isNight(isNight) {
+    remember('night', isNight);
+    setNight(isNight);
+    this.renewPicture();
+  }
+
   /** Draw the track anew where something of it changed; the cars drive on. */
   renewPicture() {
     if (this.track) this.picture = new TrackPicture(this.track, this.engine.topSpeed);
   }
 
-  /** Put cars on the start line; `entries` say who drives. */
-  setCars(entries, focus = 0) {
+  /** Put cars on the start line; `entries` say who drives, `makeWorld` where, if not each car for itself. */
+  setCars(entries, focus = 0, makeWorld = null) {
     this.focus = focus;
     this.tick = 0;
     this.debt = 0;
@@ -108,7 +125,8 @@ export class Stage {
       this.world = null;
       return;
     }
-    this.world = new World(this.engine, this.track, entries.length);
+    const make = makeWorld || ((...given) => new World(...given));
+    this.world = make(this.engine, this.track, entries.length);
     this.cars = entries.map((entry, index) => ({
       ...entry,
       index,
@@ -126,7 +144,7 @@ export class Stage {
   begin(car) {
     car.pilot.begin?.();
     car.run = new Run(this.world, car.index);
-    car.pose = this.pose(car.index);
+    car.pose = this.pose(car);
     car.before = car.pose;
     car.lastWheels = null;
     car.trail = new Trail();
@@ -147,23 +165,9 @@ export class Stage {
     this.swarm = swarm;
   }
 
-  pose(index) {
-    const { read } = this.world;
-    const [yaw, forward, left] = [read.yaw_rad(index), read.forward_mps(index), read.left_mps(index)];
-    const [cos, sin] = [Math.cos(yaw), Math.sin(yaw)];
-    return {
-      x: read.x_m(index),
-      y: read.y_m(index),
-      yaw,
-      forward,
-      left,
-      steer: read.steer(index),
-      throttle: read.throttle(index),
-      brake: read.brake(index),
-      speed: Math.hypot(forward, left),
-      vx: forward * cos - left * sin,
-      vy: forward * sin + left * cos,
-    };
+  /** A car's pose after the present tick. */
+  pose(car) {
+    return car.poseAt ? car.poseAt(this.tick) : this.world.pose(car.index);
   }
 
   /** One tick of everything. */
@@ -178,17 +182,18 @@ export class Stage {
         car.pilot.act(world, car.index);
       }
       world.step();
+      this.tick += 1;
       for (const car of this.cars) {
         const numLaps = car.run.laps.length;
         car.run.add();
         if (car.run.laps.length > numLaps) car.laps.push(car.run.laps.at(-1));
         car.before = car.pose;
-        car.pose = this.pose(car.index);
+        car.pose = this.pose(car);
         this.leaveMarks(car);
       }
     }
     this.swarm?.advance();
-    this.tick += 1;
+    if (!world) this.tick += 1;
     this.onTick?.();
   }
 
@@ -266,33 +271,47 @@ export class Stage {
     }
     this.swarm?.draw(context, camera, fraction, drawSwarm);
     if (this.showRays && this.world && poses[this.focus]) {
-      const count = this.engine.description.num_observations;
+      const count = this.world.numObservations ?? this.engine.description.num_observations;
       const obs = this.world.obs.subarray(this.focus * count, (this.focus + 1) * count);
       drawRays(context, camera, this.cars[this.focus].pose, obs, this.engine.description.rays, dpr);
     }
     this.onDraw?.(context, camera, poses);
     this.particles.draw(context, camera);
-    // The car in focus is drawn last, on top of the others.
-    const order = this.cars.map((_, index) => index).sort((a, b) => (a === this.focus) - (b === this.focus));
-    for (const index of order) {
-      const car = this.cars[index];
-      let alpha = car.isGhost ? 0.62 : 1;
-      if (car.isGhost && poses[this.focus]) {
-        const apart = Math.hypot(poses[index].x - poses[this.focus].x, poses[index].y - poses[this.focus].y);
-        alpha *= 0.25 + 0.75 * Math.min(1, apart / GHOST_NEAR_M);
-      }
-      if (camera.sees(poses[index].x, poses[index].y)) drawCar(context, camera, poses[index], car.colour, alpha);
-    }
+    this.drawCars(poses);
     if (this.showLabels && this.cars.length > 1) {
-      for (const index of order) {
+      for (const index of this.cars.keys()) {
         const [me, other] = [poses[this.focus], poses[index]];
         const isNear = me && Math.hypot(me.x - other.x, me.y - other.y) < GHOST_NEAR_M;
-        if (index !== this.focus && !isNear && camera.sees(other.x, other.y)) {
+        if (index !== this.focus && !isNear && !this.cars[index].isGone && camera.sees(other.x, other.y)) {
           drawLabel(context, camera, poses[index], this.cars[index].name, this.cars[index].colour, dpr);
         }
       }
     }
     this.drawMinimap(poses);
+  }
+
+  /** The cars, that in focus on top of the others; first those under a bridge, then its deck. */
+  drawCars(poses) {
+    const { context, camera } = this;
+    const order = this.cars.map((_, index) => index).sort((a, b) => (a === this.focus) - (b === this.focus));
+    const { bridges } = this.picture;
+    const isUnder = (index) => bridges.some((one) => one.under.has(this.world.read.node(index)));
+    const below = bridges.length ? order.filter(isUnder) : [];
+    for (const index of below) this.drawOne(index, poses);
+    if (below.length) drawOver(context, camera, bridges);
+    for (const index of order) if (!below.includes(index)) this.drawOne(index, poses);
+  }
+
+  drawOne(index, poses) {
+    const { camera } = this;
+    const [car, pose, focused] = [this.cars[index], poses[index], poses[this.focus]];
+    if (car.isGone || !camera.sees(pose.x, pose.y)) return;
+    let alpha = car.isGhost ? 0.62 : 1;
+    if (car.isGhost && focused) {
+      const apart = Math.hypot(pose.x - focused.x, pose.y - focused.y);
+      alpha *= 0.25 + 0.75 * Math.min(1, apart / GHOST_NEAR_M);
+    }
+    drawCar(this.context, camera, pose, car.colour, alpha, this.carSize);
   }
 
   drawMinimap(poses) {
@@ -302,6 +321,7 @@ export class Stage {
     context.drawImage(this.mapLayer, 0, 0);
     this.swarm?.drawDots(context, this.mapProject, this.dpr);
     poses.forEach((pose, index) => {
+      if (this.cars[index].isGone) return;
       const [x, y] = this.mapProject(pose.x, pose.y);
       context.fillStyle = this.cars[index].colour;
       context.strokeStyle = COLOURS.background;

@@ -5,7 +5,29 @@ import { PolicyPilot, World } from './engine.js';
 
 const MAX_EPISODE_TICKS = 3600;
 
+const UNTRAINED_REPEAT = 4; // ticks that a decision is held
+
+/** Decides as a network does before it has learned anything: by chance. */
+class UntrainedPilot {
+  constructor(world, numCars) {
+    Object.assign(this, { world, numCars, tick: 0 });
+  }
+
+  act() {
+    if (this.tick % UNTRAINED_REPEAT === 0)
+      for (let car = 0; car < this.numCars; car += 1) this.world.setAction(car, chance(-1), chance(0), chance(0));
+    this.tick += 1;
+  }
+}
+
+/** A normal number, clipped to 1 and a lower limit as an action is. */
+function chance(low) {
+  const normal = Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+  return Math.max(low, Math.min(1, normal));
+}
+
 export class Swarm {
+  /** `policy` is null for cars that have not learned anything. */
   constructor(engine, track, policy, numCars, seed) {
     this.engine = engine;
     this.numCars = numCars;
@@ -14,7 +36,7 @@ export class Swarm {
     this.world.at.rules = this.world.put(this.world.pack('rules', rules));
     this.world.at.autoreset = 1;
     this.world.view();
-    this.pilot = new PolicyPilot(this.world, policy, 0, numCars);
+    this.pilot = policy ? new PolicyPilot(this.world, policy, 0, numCars) : new UntrainedPilot(this.world, numCars);
     this.world.scatter(seed);
     this.poses = new Float32Array(3 * numCars);
     this.shown = new Float32Array(3 * numCars);
@@ -53,7 +75,7 @@ export class Swarm {
   }
 
   drawDots(context, project, dpr) {
-    context.fillStyle = KINDS.model;
+    context.fillStyle = KINDS.champion;
     for (let k = 0; k < this.poses.length; k += 3) {
       const [x, y] = project(this.poses[k], this.poses[k + 1]);
       context.fillRect(x - dpr, y - dpr, 2 * dpr, 2 * dpr);

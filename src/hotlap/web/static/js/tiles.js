@@ -1,12 +1,17 @@
 // The still picture of a track: drawn once per zoom level into tiles, which are copied to the canvas.
 
+import { findBridges, paintBridge } from './bridges.js';
 import { levelScale, nearestLevel } from './camera.js';
 import { COLOURS, SPEEDS, speedBand } from './colours.js';
+import { grain, paintGround, plantTrees } from './scenery.js';
 
 const TILE = 384; // pixels
+const SEAM = 1; // pixels around a tile that its neighbours have too, so that no gap is seen between turned ones
 const MAX_TILES = 140;
 const MAX_NEW_TILES_PER_FRAME = 3;
 const KERB_CURVATURE = 1 / 75;
+const EXIT_KERB_M = 16;
+const KERB_M = 1.25; // wide
 const MAX_SKIDS = 4000;
 
 /** The first and last point of a closed band of the road between two lines, as one path. */
@@ -28,13 +33,6 @@ function loop(line, step = 1) {
   return path;
 }
 
-/** A random number that depends only on two whole numbers. */
-function noise(i, j) {
-  let h = (Math.imul(i, 374761393) + Math.imul(j, 668265263)) | 0;
-  h = Math.imul(h ^ (h >>> 13), 1274126177);
-  return ((h ^ (h >>> 16)) >>> 0) / 4294967296;
-}
-
 export class TrackPicture {
   constructor(track, topSpeed) {
     this.track = track;
@@ -52,55 +50,36 @@ export class TrackPicture {
       kerbs: this.kerbs(),
       rubber: track.line ? loop(track.line) : loop(track.centre),
     };
-    this.trees = this.plant();
+    this.bridges = findBridges(track);
+    this.trees = plantTrees(track);
     this.line = track.line ? this.speedLine() : null;
   }
 
+  /** Kerbs on the inside of bends, and on the outside where a car comes out of one. */
   kerbs() {
     const { track } = this;
+    const { numNodes, curvature } = track;
+    const exit = Math.round(EXIT_KERB_M / track.stepM);
     const path = new Path2D();
-    let isOn = false;
-    for (let n = 0; n <= track.numNodes; n += 1) {
-      const k = n % track.numNodes;
-      const bend = track.curvature[k];
-      const side = bend > 0 ? track.left : track.right;
-      if (Math.abs(bend) > KERB_CURVATURE && n < track.numNodes) {
-        if (isOn) path.lineTo(side.x[k], side.y[k]);
-        else path.moveTo(side.x[k], side.y[k]);
-        isOn = true;
-      } else isOn = false;
+    for (const [edge, sign] of [
+      [track.left, 1],
+      [track.right, -1],
+    ]) {
+      let isOn = false;
+      let sinceBend = Infinity; // nodes since a bend with this edge on its outside
+      for (let n = -exit; n <= numNodes; n += 1) {
+        const k = (n + numNodes) % numNodes;
+        const bend = sign * curvature[k];
+        sinceBend = bend < -KERB_CURVATURE ? 0 : sinceBend + 1;
+        const isExit = sinceBend > 0 && sinceBend <= exit && bend > -KERB_CURVATURE;
+        if (n >= 0 && n < numNodes && (bend > KERB_CURVATURE || isExit)) {
+          if (isOn) path.lineTo(edge.x[k], edge.y[k]);
+          else path.moveTo(edge.x[k], edge.y[k]);
+          isOn = true;
+        } else isOn = false;
+      }
     }
     return path;
-  }
-
-  /** Trees where no track is near, the same on every visit. */
-  plant() {
-    const { track } = this;
-    const cell = 7;
-    const taken = new Set();
-    const near = new Set();
-    const mark = (set, x, y, reach) => {
-      const [i, j, n] = [Math.floor(x / cell), Math.floor(y / cell), Math.ceil(reach / cell)];
-      for (let a = -n; a <= n; a += 1) for (let b = -n; b <= n; b += 1) set.add(`${i + a},${j + b}`);
-    };
-    for (let k = 0; k < track.numNodes; k += 2) {
-      for (const wall of [track.wallLeft, track.wallRight]) mark(taken, wall.x[k], wall.y[k], 7);
-      mark(taken, track.centre.x[k], track.centre.y[k], 7);
-      if (k % 12 === 0) mark(near, track.centre.x[k], track.centre.y[k], 70);
-    }
-    const trees = [];
-    for (const key of near) {
-      if (taken.has(key)) continue;
-      const [i, j] = key.split(',').map(Number);
-      const grove = noise(Math.floor(i / 5), Math.floor(j / 5) + 99);
-      if (noise(i, j) > 0.16 + 0.5 * grove * grove) continue;
-      trees.push({
-        x: (i + noise(i + 7, j)) * cell,
-        y: (j + noise(i, j + 7)) * cell,
-        r: 1.6 + 2.6 * noise(i + 3, j + 5),
-      });
-    }
-    return trees;
   }
 
   speedLine() {
@@ -154,52 +133,66 @@ export class TrackPicture {
   draw(context, camera) {
     const level = nearestLevel(camera.scale);
     const scale = levelScale(level);
-    const ratio = camera.scale / scale;
-    const isExact = Math.abs(ratio - 1) < 1e-6;
+    const isExact = !camera.turn && Math.abs(camera.scale / scale - 1) < 1e-6;
     // The world's origin on the canvas; whole pixels at rest, so that copying needs no smoothing.
-    const originX = camera.width / 2 - camera.x * camera.scale;
-    const originY = camera.height / 2 + camera.y * camera.scale;
-    const size = TILE * ratio;
-    const [i0, i1] = [Math.floor(-originX / size), Math.floor((camera.width - originX) / size)];
-    const [j0, j1] = [Math.floor(-originY / size), Math.floor((camera.height - originY) / size)];
-    let budget = this.tiles.size ? MAX_NEW_TILES_PER_FRAME : Infinity;
+    const size = (TILE * camera.scale) / scale;
+    const seam = (SEAM * camera.scale) / scale;
+    const [originX, originY] = [
+      camera.width / 2 - camera.x * camera.scale,
+      camera.height / 2 + camera.y * camera.scale,
+    ];
+    const box = camera.box();
+    const metres = TILE / scale;
+    const [i0, i1] = [Math.floor(box.x0 / metres), Math.floor(box.x1 / metres)];
+    const [j0, j1] = [Math.floor(-box.y1 / metres), Math.floor(-box.y0 / metres)];
+    this.budget = this.tiles.size ? MAX_NEW_TILES_PER_FRAME : Infinity;
     context.fillStyle = COLOURS.ground;
+    if (camera.turn) {
+      context.translate(camera.width / 2, camera.height / 2);
+      context.rotate(camera.turn);
+      context.translate(-camera.width / 2, -camera.height / 2);
+    }
     for (let j = j0; j <= j1; j += 1) {
       for (let i = i0; i <= i1; i += 1) {
-        const key = `${level}:${i}:${j}`;
-        let tile = this.tiles.get(key);
-        if (!tile && budget > 0) {
-          budget -= 1;
-          tile = this.paint(scale, i, j);
-        }
+        const tile = this.find(level, i, j);
         const [x, y] = [originX + i * size, originY + j * size];
-        if (!tile) {
-          context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
-          continue;
-        }
-        this.tiles.delete(key); // the most recently used are last
-        this.tiles.set(key, tile);
-        if (isExact) context.drawImage(tile.canvas, Math.round(x), Math.round(y));
-        else context.drawImage(tile.canvas, Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+        if (!tile) context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+        else if (isExact) context.drawImage(tile.canvas, Math.round(x) - SEAM, Math.round(y) - SEAM);
+        else context.drawImage(tile.canvas, x - seam, y - seam, size + 2 * seam, size + 2 * seam);
       }
     }
+    context.setTransform(1, 0, 0, 1, 0, 0);
     for (const key of this.tiles.keys()) {
       if (this.tiles.size <= MAX_TILES) break;
       this.tiles.delete(key);
     }
   }
 
+  /** A tile, painted where it is not there yet and few others were for this frame; else null. */
+  find(level, i, j) {
+    const key = `${level}:${i}:${j}`;
+    let tile = this.tiles.get(key);
+    if (!tile && this.budget > 0) {
+      this.budget -= 1;
+      tile = this.paint(levelScale(level), i, j);
+    }
+    if (!tile) return null;
+    this.tiles.delete(key); // the most recently used are last
+    this.tiles.set(key, tile);
+    return tile;
+  }
+
   /** Draw tile (i, j), counted from the world's origin to the right and down. */
   paint(scale, i, j) {
     const canvas = document.createElement('canvas');
-    canvas.width = canvas.height = TILE;
+    canvas.width = canvas.height = TILE + 2 * SEAM;
     const context = canvas.getContext('2d', { alpha: false });
     const metres = TILE / scale;
     const tile = { canvas, context, x0: i * metres, x1: (i + 1) * metres, y0: -(j + 1) * metres, y1: -j * metres };
     context.fillStyle = COLOURS.ground;
-    context.fillRect(0, 0, TILE, TILE);
-    context.setTransform(scale, 0, 0, -scale, -i * TILE, -j * TILE);
-    this.paintGround(context, tile, scale);
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.setTransform(scale, 0, 0, -scale, SEAM - i * TILE, SEAM - j * TILE);
+    paintGround(context, tile, scale, this.trees);
     const { paths } = this;
     const px = 1 / scale;
     context.lineJoin = 'round';
@@ -207,6 +200,10 @@ export class TrackPicture {
     context.fill(paths.runoff);
     context.fillStyle = COLOURS.road;
     context.fill(paths.road);
+    if (scale > 3) {
+      context.fillStyle = grain(context);
+      context.fill(paths.road);
+    }
     if (scale > 1) {
       context.strokeStyle = COLOURS.rubber;
       context.lineWidth = 3.2;
@@ -220,6 +217,7 @@ export class TrackPicture {
     context.stroke(paths.right);
     if (scale > 0.8) this.paintKerbs(context);
     this.paintWalls(context, px);
+    for (const bridge of this.bridges) paintBridge(context, bridge, px);
     this.paintStart(context, scale);
     if (this.showLine && this.line) {
       context.lineWidth = Math.max(0.5, 1.6 * px);
@@ -237,28 +235,9 @@ export class TrackPicture {
     return tile;
   }
 
-  paintGround(context, tile, scale) {
-    if (scale < 0.6) return;
-    for (const tree of this.trees) {
-      if (tree.x < tile.x0 - 6 || tree.x > tile.x1 + 6 || tree.y < tile.y0 - 6 || tree.y > tile.y1 + 6) continue;
-      context.fillStyle = COLOURS.shadow;
-      context.beginPath();
-      context.arc(tree.x + 0.7, tree.y - 0.9, tree.r, 0, 7);
-      context.fill();
-      context.fillStyle = COLOURS.tree;
-      context.beginPath();
-      context.arc(tree.x, tree.y, tree.r, 0, 7);
-      context.fill();
-      context.fillStyle = COLOURS.treeLight;
-      context.beginPath();
-      context.arc(tree.x - 0.25 * tree.r, tree.y + 0.3 * tree.r, 0.55 * tree.r, 0, 7);
-      context.fill();
-    }
-  }
-
   paintKerbs(context) {
     context.lineCap = 'butt';
-    context.lineWidth = 0.95;
+    context.lineWidth = KERB_M;
     context.strokeStyle = COLOURS.edge;
     context.stroke(this.paths.kerbs);
     context.strokeStyle = COLOURS.kerb;

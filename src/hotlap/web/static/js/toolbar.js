@@ -8,7 +8,36 @@ const TOGGLES = [
   ['showRays', 'Rays', 'V'],
   ['showLine', 'Optimal line', 'L'],
   ['bySpeed', 'Speed colours', 'K'],
+  ['isNight', 'Night', 'N'],
 ];
+
+const CAMERAS = { chase: 'Road ahead is up', follow: 'North is up', track: 'Whole track' };
+const MARGIN_PX = 12;
+
+/** What panels cover at the sides of the picture, in canvas pixels: as they are just now. */
+export function panelInsets({ canvas, dpr }) {
+  const whole = canvas.getBoundingClientRect();
+  const inset = { top: 0, right: 0, bottom: 0, left: 0 };
+  const isWide = whole.width > whole.height;
+  for (const [selector, side] of [
+    ['#side', isWide ? 'left' : 'top'],
+    ['#view-tools', isWide ? 'right' : 'top'],
+    ['.dash', 'bottom'],
+    ['.map-box', 'bottom'],
+  ]) {
+    const box = find(selector)?.getBoundingClientRect();
+    if (!box?.width) continue;
+    const covered = {
+      left: box.right - whole.left,
+      right: whole.right - box.left,
+      top: box.bottom - whole.top,
+      bottom: whole.bottom - box.top,
+    }[side];
+    const limit = 0.45 * (side === 'left' || side === 'right' ? whole.width : whole.height);
+    inset[side] = Math.max(inset[side], Math.min(limit, covered + MARGIN_PX) * dpr);
+  }
+  return inset;
+}
 
 /** Let the buttons for sound and theme work; the theme is remembered. */
 export function bindButtons(app) {
@@ -29,12 +58,11 @@ export function bindButtons(app) {
 /** The buttons at the picture's edge. */
 export function showTools(app) {
   const { stage } = app;
-  const follow = stage.camera.mode === 'follow';
   find('#view-tools').replaceChildren(
     make(
       'button',
-      { class: 'tool', 'data-action': 'camera', onclick: () => app.toggleCamera() },
-      follow ? 'Whole track' : 'Follow',
+      { class: 'tool', 'data-action': 'camera', title: 'Another camera', onclick: () => app.toggleCamera() },
+      CAMERAS[stage.camera.mode] || 'Camera',
       make('kbd', { text: 'C' }),
     ),
     make(

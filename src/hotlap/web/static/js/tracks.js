@@ -8,7 +8,7 @@ const cache = new Map();
 export function loadTrack(id, description) {
   if (!cache.has(id)) {
     const track = fetch(`data/${encodeURIComponent(id)}.track`).then(async (answer) => {
-      if (!answer.ok) throw new Error(`track ${id} is not here.`);
+      if (!answer.ok) throw new Error('The track of this link is not here. Another one is shown.');
       return parseTrack(await answer.arrayBuffer(), description);
     });
     track.catch(() => cache.delete(id));

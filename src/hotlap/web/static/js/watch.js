@@ -1,6 +1,6 @@
 // Watch: the AI laps the moment the page is open; several drivers at once; replays with play, pause and steps.
 
-import { FURTHER, KINDS } from './colours.js';
+import { driverColour, KINDS } from './colours.js';
 import { defaultDriver, makeEntry } from './drivers.js';
 import { find, lapText, make } from './format.js';
 import { ReplayPilot, verifyReplay } from './replay.js';
@@ -39,7 +39,7 @@ export class WatchView {
     const kept = wanted ? [] : this.chosen.filter((id) => drivers.some((one) => one.id === id));
     this.chosen = kept.length ? kept : first ? [first.id] : [];
     if (wanted && !drivers.some((one) => one.id === wanted))
-      this.app.say(`There is no driver ${wanted} for this track.`);
+      this.app.say('The driver of this link is not here. Another one drives.');
     await this.start();
   }
 
@@ -50,17 +50,12 @@ export class WatchView {
 
   async start() {
     const { stage, track, drivers } = this.app;
-    const used = new Set();
     const entries = [];
     for (const id of this.chosen) {
       const driver = drivers.find((one) => one.id === id);
       if (!driver) continue;
-      const own = KINDS[driver.kind];
-      const colour = own && !used.has(own) ? own : FURTHER.find((one) => !used.has(one)) || own;
       try {
-        const entry = await makeEntry(driver, track, colour);
-        used.add(colour);
-        entries.push(entry);
+        entries.push(await makeEntry(driver, track));
       } catch (error) {
         this.app.say(error.message);
         this.chosen = this.chosen.filter((one) => one !== id);
@@ -104,7 +99,8 @@ export class WatchView {
       });
       box.checked = Boolean(car);
       const chip = make('span', { class: 'chip' });
-      chip.style.background = car ? car.colour : 'rgba(255,255,255,.2)';
+      chip.style.background = driverColour(driver);
+      chip.classList.toggle('faint', !car);
       const isFocus = car && car.index === stage.focus;
       const follow =
         car && stage.cars.length > 1 && !isFocus
@@ -133,13 +129,27 @@ export class WatchView {
       make(
         'div',
         { class: 'panel' },
+        make(
+          'div',
+          { class: 'hero' },
+          make('h1', { text: this.challenge(stage.cars[stage.focus]) }),
+          make('button', { class: 'button main', text: 'Race', id: 'race-link', onclick: () => this.app.raceNow() }),
+        ),
         make('h2', { text: 'Drivers' }),
         body,
-        make('a', { class: 'button main', href: '#race', text: 'Race against it', id: 'race-link' }),
         make('p', { class: 'about', id: 'track-note', text: this.notes.get(track.id) || '' }),
         track.attribution ? make('p', { class: 'about', id: 'attribution', text: track.attribution }) : null,
       ),
     );
+  }
+
+  /** What this is, in one line. */
+  challenge(car) {
+    if (!car) return 'Nobody has a time here yet. Set the first one.';
+    const isTaught = ['champion', 'generalist', 'model', 'rival'].includes(car.kind);
+    return isTaught
+      ? 'This driver taught itself. Can you beat it?'
+      : `This is the ${car.name.toLowerCase()}. Can you beat it?`;
   }
 
   /** Play a replay after it was driven to its end and found to be true. */
@@ -154,7 +164,7 @@ export class WatchView {
       this.show();
       return;
     }
-    const name = replay.driver || 'Replay';
+    const name = replay.driver || 'A friend';
     this.pilot = new ReplayPilot(replay);
     stage.setCars([{ id: 'replay', name, kind: 'replay', colour: KINDS.replay, makePilot: () => this.pilot }]);
     stage.pace = this.app.pace;

@@ -1,0 +1,155 @@
+"""The simulator of a fleet as tensors on one device: the fleet's own memory, or that of a GPU."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hotlap.envs.fleet import Fleet
+from hotlap.envs.fleet_vector import AnyFleet
+from hotlap.envs.race_fleet import RaceFleet
+from hotlap.envs.stream_fleet import StreamFleet
+from hotlap.sim.race import ENTRANT_DTYPE
+from hotlap.sim.world import NUM_ACTIONS
+
+_KINDS = {"f": torch.float32, "i": torch.int32, "u": torch.int32}
+
+
+class Engine(Protocol):
+    """Cars that take actions. Every tensor has one row per car and is written in place by `step`."""
+
+    actions: Tensor  # (N, 3), read by `step`
+    obs: Tensor
+    final_obs: Tensor  # valid where an episode ended
+    rewards: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    infos: Tensor  # (N, …) the bits of INFO_DTYPE as int32
+    final_infos: Tensor
+
+    def begin(self, seed: int) -> None:
+        """Begin an episode for every car; car i gets the seed `seed` + i."""
+
+    def load(self) -> None:
+        """Take the states of the fleet in main memory."""
+
+    def store(self) -> None:
+        """Write the states to the fleet in main memory."""
+
+    def step(self) -> None:
+        """One decision of every car; where an episode ends, the next one begins."""
+
+
+def open_engine(fleet: "AnyFleet | RaceFleet", device: torch.device, action_repeat: int) -> "HostEngine | GpuEngine":
+    """The engine of a fleet on a device."""
+    return (GpuEngine if device.type == "cuda" else HostEngine)(fleet, action_repeat)
+
+
+class HostEngine:
+    """The fleet itself; the tensors share memory with its arrays."""
+
+    def __init__(self, fleet: "AnyFleet | RaceFleet", action_repeat: int) -> None:
+        self._fleet, self._action_repeat, batch = fleet, action_repeat, fleet.batch
+        self.actions = torch.zeros(fleet.num_cars, NUM_ACTIONS)
+        self.obs, self.final_obs = torch.from_numpy(batch.obs), torch.from_numpy(batch.final_obs)
+        self.rewards = torch.from_numpy(batch.rewards)
+        self.terminated, self.truncated = torch.from_numpy(batch.terminated), torch.from_numpy(batch.truncated)
+        self.infos, self.final_infos = map(_words_of, (batch.infos, batch.final_infos))
+        if isinstance(fleet, RaceFleet):
+            self.entrants = entrant_columns(_words_of(fleet.entrants))
+            self.final_entrants = entrant_columns(_words_of(fleet.field.final_entrants))
+
+    def begin(self, seed: int) -> None:
+        """Begin an episode for every car or race; number i gets the seed `seed` + i."""
+        begin_fleet(self._fleet, seed)
+
+    def load(self) -> None:
+        """Nothing to do: the cars are those of the fleet."""
+
+    def store(self) -> None:
+        """Nothing to do: the cars are those of the fleet."""
+
+    def step(self) -> None:
+        """One decision of every car."""
+        self._fleet.step(self.actions.numpy(), autoreset=True, repeat=self._action_repeat)
+
+
+class GpuEngine:
+    """The cars in the memory of a GPU; the fleet in main memory resets, reads and writes their states."""
+
+    def __init__(self, fleet: "AnyFleet | RaceFleet", action_repeat: int) -> None:
+        from hotlap.sim import batch_cuda, race_cuda  # needs numba-cuda
+
+        if not isinstance(fleet, Fleet | RaceFleet):
+            raise TypeError("cars behind a bridge are trained on the CPU")
+        self._fleet, self._action_repeat, self._batch_cuda = fleet, action_repeat, batch_cuda
+        self._cars: Any
+        if isinstance(fleet, RaceFleet):
+            self._cars = race_cuda.CudaRaces(fleet.scenario, fleet.race_rules, fleet.num_races)
+        else:
+            self._cars = batch_cuda.CudaCars(fleet.scenario, *fleet.batch.obs.shape)
+        batch = self._cars.batch
+
+        def words(records: Any) -> Tensor:
+            return _tensor(batch_cuda.as_bytes(records)).view(torch.int32).view(fleet.num_cars, -1)
+
+        self.actions = _tensor(self._cars.actions)
+        self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))
+        self.terminated, self.truncated = (_tensor(flags).view(torch.bool) for flags in (
+            batch_cuda.as_bytes(batch.terminated), batch_cuda.as_bytes(batch.truncated)
+        ))  # fmt: skip
+        self.infos, self.final_infos = words(batch.infos), words(batch.final_infos)
+        if isinstance(fleet, RaceFleet):
+            self.entrants = entrant_columns(words(self._cars.field.entrants))
+            self.final_entrants = entrant_columns(words(self._cars.field.final_entrants))
+
+    def begin(self, seed: int) -> None:
+        """Begin an episode for every car or race; number i gets the seed `seed` + i."""
+        begin_fleet(self._fleet, seed)
+        self.load()
+
+    def load(self) -> None:
+        """Take the states of the fleet in main memory."""
+        if isinstance(self._fleet, StreamFleet):
+            for slot in self._fleet.take_changed():
+                self._cars.upload_ribbon(self._fleet.scenario.ribbons, self._fleet.slot_parts(slot))
+        self._cars.upload(self._fleet.states)
+        if isinstance(self._fleet, RaceFleet):
+            self._cars.upload_entrants(self._fleet.entrants)
+        self.obs.copy_(torch.from_numpy(self._fleet.batch.obs))
+
+    def store(self) -> None:
+        """Write the states to the fleet in main memory."""
+        self._fleet.states[:] = self._cars.download()
+        if isinstance(self._fleet, RaceFleet):
+            self._fleet.entrants[:] = self._cars.download_entrants()
+
+    def step(self) -> None:
+        """Launch one decision of every car."""
+        stream = self._batch_cuda.stream_of(torch.cuda.current_stream().cuda_stream)
+        # Actions are clamped to their bounds, and a NaN is found in the losses of the update.
+        self._cars.step(autoreset=True, repeat=self._action_repeat, check_actions=False, stream=stream)
+
+
+def begin_fleet(fleet: "AnyFleet | RaceFleet", seed: int) -> None:
+    """Begin an episode for every car, or every race; number i gets the seed `seed` + i."""
+    count = fleet.num_races if isinstance(fleet, RaceFleet) else fleet.num_cars
+    fleet.seed(np.uint64(seed) + np.arange(count, dtype=np.uint64))
+    fleet.reset()
+
+
+def entrant_columns(words: Tensor) -> dict[str, Tensor]:
+    """The columns of ENTRANT_DTYPE as views of its records, which are int32 words (N, …)."""
+    found = {}
+    for name, (kind, offset) in ((name, part[:2]) for name, part in (ENTRANT_DTYPE.fields or {}).items()):
+        found[name] = words[:, offset // 4].view(_KINDS[kind.kind])
+    return found
+
+
+def _words_of(records: Any) -> Tensor:
+    return torch.from_numpy(records.view(np.int32).reshape(len(records), -1))
+
+
+def _tensor(array: Any) -> Tensor:
+    return torch.as_tensor(array, device="cuda")

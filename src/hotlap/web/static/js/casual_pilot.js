@@ -1,0 +1,223 @@
+// The casual driver among others in a race of the page: late, careful, with eyes for other cars. The same habits as the
+// package's casual driver (drivers/casual.py and drivers/eyes.py), with noise of its own.
+
+const GRAVITY_MPS2 = 9.81;
+const HABITS = {
+  reactionS: 0.25,
+  lookAheadM: 7,
+  lookAheadS: 0.8,
+  brakeEarlyS: 0.4,
+  understeer: 0.0012, // s²/m: extra steering per squared speed
+  throttlePerMps: 0.35,
+  brakePerMps: 0.15,
+  maxBrake: 0.6,
+  liftPerSteer: 0.5,
+  steerNoise: 0.03,
+  pedalNoise: 0.05,
+  noiseS: 0.3,
+};
+const EYES = {
+  sightM: 45,
+  besideM: 7,
+  clearanceM: 2.9,
+  edgeM: 1.2,
+  bendEdgeM: 1.8,
+  followM: 7,
+  followS: 0.12,
+  followPerS: 0.9,
+  creepMps: 3,
+  keenMps: 0.3,
+  moveMps: 2.2,
+  bendRadpm: 0.02,
+  settleMps: 1,
+};
+const BEND_AHEAD_S = [0, 0.25, 0.5, 0.75, 1];
+const BRAKE_AHEAD = [0, 1 / 3, 2 / 3, 1];
+
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+
+/** Speeds (m/s) at every node that use a share of the grip, with brakes before bends and power after them. */
+export function speedProfile(track, car, gripShare) {
+  const { numNodes: count, stepM, curvature } = track;
+  const grip = gripShare * car.friction * GRAVITY_MPS2;
+  const squared = Float64Array.from(curvature, (bend) =>
+    Math.min(grip / Math.max(Math.abs(bend), 1e-9), car.top_speed_mps ** 2),
+  );
+  const spare = (k) => Math.sqrt(Math.max(grip * grip - (squared[k] * curvature[k]) ** 2, 0));
+  for (let k = 2 * count; k > 0; k -= 1) {
+    const [here, before] = [k % count, (k - 1) % count];
+    const limit = squared[here] + 2 * stepM * (spare(here) + car.drag_per_m * squared[here]);
+    squared[before] = Math.min(squared[before], limit);
+  }
+  for (let k = 0; k < 2 * count; k += 1) {
+    const [here, after] = [k % count, (k + 1) % count];
+    const power = car.power_w / car.mass_kg / Math.sqrt(Math.max(squared[here], 1));
+    const drive = Math.min(power, car.drive_force_n / car.mass_kg, 0.6 * spare(here));
+    const limit = squared[here] + 2 * stepM * Math.max(drive - car.drag_per_m * squared[here], 0);
+    squared[after] = Math.min(squared[after], limit);
+  }
+  return squared.map(Math.sqrt);
+}
+
+/** A normal number of a generator of its own, so that a race can be driven again. */
+function makeNoise(seed) {
+  let state = (seed * 2654435761 + 1) >>> 0;
+  const uniform = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state + 1) / 4294967297;
+  };
+  return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
+}
+
+export class CasualPilot {
+  /** `gripShare` of the grip is used in bends: 0.7 is the casual driver's. */
+  constructor(world, car, gripShare = 0.7) {
+    const { track, engine } = world;
+    Object.assign(this, { world, car, track, traits: engine.description.car, tickS: 1 / engine.ticksPerSecond });
+    this.speeds = speedProfile(track, this.traits, gripShare);
+    this.delay = Math.round(HABITS.reactionS * engine.ticksPerSecond);
+    this.keep = Math.exp(-this.tickS / HABITS.noiseS);
+  }
+
+  begin() {
+    this.noise = makeNoise(this.car + 1);
+    Object.assign(this, { seen: [], shake: [0, 0], side: 0, offset: this.world.read.lateral_m(this.car) });
+  }
+
+  node(arc) {
+    return Math.floor(arc / this.track.stepM) % this.track.numNodes;
+  }
+
+  act(world, car) {
+    const { read } = world;
+    this.seen.push({
+      x: read.x_m(car),
+      y: read.y_m(car),
+      yaw: read.yaw_rad(car),
+      speed: Math.hypot(read.forward_mps(car), read.left_mps(car)),
+      yawRate: read.yaw_radps(car),
+      arc: read.arc_m(car),
+    });
+    if (this.seen.length > this.delay + 1) this.seen.shift();
+    const fresh = Math.sqrt(1 - this.keep * this.keep);
+    this.shake = this.shake.map((value) => this.keep * value + fresh * this.noise());
+    world.setAction(car, ...this.decide(this.seen[0]));
+  }
+
+  /** What it does, from what it saw one reaction time ago: people anticipate. */
+  decide({ x, y, yaw, speed, yawRate, arc }) {
+    const distance = HABITS.reactionS * speed;
+    const middle = yaw + 0.5 * HABITS.reactionS * yawRate;
+    const later = arc + distance;
+    const target = Math.min(...BRAKE_AHEAD.map((k) => this.speeds[this.node(later + k * HABITS.brakeEarlyS * speed)]));
+    let bend = 0;
+    for (const seconds of BEND_AHEAD_S) {
+      const there = this.track.curvature[this.node(later + seconds * speed)];
+      if (Math.abs(there) > Math.abs(bend)) bend = there;
+    }
+    const most = this.look(target, bend);
+    const steer =
+      this.steering(
+        x + distance * Math.cos(middle),
+        y + distance * Math.sin(middle),
+        yaw + HABITS.reactionS * yawRate,
+        speed,
+        later,
+      ) +
+      HABITS.steerNoise * this.shake[0];
+    const error = Math.min(target, most) - speed;
+    const shake = HABITS.pedalNoise * this.shake[1];
+    const lift = 1 - HABITS.liftPerSteer * Math.min(Math.abs(steer), 1);
+    return [
+      clamp(steer, -1, 1),
+      error > 0 ? Math.min(Math.max(error * HABITS.throttlePerMps + shake, 0), lift) : 0,
+      error < -0.5 ? clamp(-error * HABITS.brakePerMps + shake, 0, HABITS.maxBrake) : 0,
+    ];
+  }
+
+  /** The arc through a point ahead, left of the centreline by the offset, as a steering input (positive right). */
+  steering(x, y, yaw, speed, arc) {
+    const { track, traits } = this;
+    const goal = this.node(arc + HABITS.lookAheadM + HABITS.lookAheadS * speed);
+    const dx = track.centre.x[goal] - x - track.tangentY[goal] * this.offset;
+    const dy = track.centre.y[goal] - y + track.tangentX[goal] * this.offset;
+    const left = dy * Math.cos(yaw) - dx * Math.sin(yaw);
+    const angle =
+      ((2 * left) / Math.max(dx * dx + dy * dy, 1)) *
+      (traits.front_m + traits.rear_m + HABITS.understeer * speed * speed);
+    const share = 1 / (1 + speed * speed * traits.per_steering_scale2);
+    return -angle / (traits.steering_fast_rad + (traits.steering_slow_rad - traits.steering_fast_rad) * share);
+  }
+
+  /** Where across the road to drive because of others, and how fast at most. */
+  look(target, bend) {
+    const { world, car, track } = this;
+    const others = this.others();
+    const [own, speed] = [world.read.lateral_m(car), Math.hypot(world.shown.vx_mps(car), world.shown.vy_mps(car))];
+    const inWay = others.filter(
+      (one) => one.gap > 0 && one.gap < EYES.sightM && Math.abs(one.across - own) < EYES.clearanceM,
+    );
+    const blocker = inWay.reduce((nearest, one) => (!nearest || one.gap < nearest.gap ? one : nearest), null);
+    const sharp = Math.min(Math.abs(bend) / EYES.bendRadpm, 1);
+    const node = world.read.node(car);
+    const room = (edge) =>
+      Math.max(
+        Math.hypot(edge.x[node] - track.centre.x[node], edge.y[node] - track.centre.y[node]) -
+          EYES.edgeM -
+          EYES.bendEdgeM * sharp,
+        0,
+      );
+    const [left, right] = [room(track.left), room(track.right)];
+    const isKeen = blocker !== null && target > blocker.speed + EYES.keenMps;
+    const wanted = clamp(
+      this.keepClear(this.pass(isKeen, blocker?.across ?? 0, left, right), own, others),
+      -right,
+      left,
+    );
+    const calm = 1 / (1 + (2 * Math.abs(bend)) / EYES.bendRadpm);
+    const most = (this.side || blocker ? EYES.moveMps : EYES.settleMps) * calm * this.tickS;
+    this.offset += clamp(wanted - this.offset, -most, most);
+    const possible = target * Math.sqrt(clamp(1 - bend * this.offset, 0.5, 1)); // the inside is sharper
+    if (!blocker || Math.abs(blocker.across - own) >= 0.85 * EYES.clearanceM) return possible;
+    const allowed = blocker.speed + EYES.followPerS * (blocker.gap - EYES.followM - EYES.followS * speed);
+    const creep = this.side && blocker.gap > EYES.besideM - 1 ? EYES.creepMps : 0;
+    return Math.min(possible, Math.max(allowed, creep));
+  }
+
+  /** The other cars on the road: gap along it, place across it, speed. */
+  others() {
+    const { world, car, track } = this;
+    const { shown } = world;
+    const [here, length] = [shown.arc_m(car), track.length_m];
+    const list = [];
+    for (let other = 0; other < world.numCars; other += 1) {
+      if (other === car || !shown.on_road(other)) continue;
+      let gap = shown.arc_m(other) - here;
+      gap -= length * Math.round(gap / length);
+      const speed = Math.hypot(shown.vx_mps(other), shown.vy_mps(other));
+      list.push({ gap, across: shown.lateral_m(other), speed });
+    }
+    return list;
+  }
+
+  /** Beside the car in the way, on the side with more room; a side once chosen is kept while there is room on it. */
+  pass(isKeen, across, left, right) {
+    const [roomLeft, roomRight] = [left - (across + EYES.clearanceM), right + (across - EYES.clearanceM)];
+    const better = roomLeft > roomRight ? 1 : -1;
+    const kept = this.side > 0 ? roomLeft : roomRight;
+    const side = this.side && kept > 0 ? this.side : better;
+    this.side = isKeen && Math.max(roomLeft, roomRight) > 0 ? side : 0;
+    return this.side ? across + this.side * EYES.clearanceM : 0;
+  }
+
+  /** Do not move into a car beside. */
+  keepClear(wanted, own, others) {
+    let [lowest, highest] = [-Infinity, Infinity];
+    for (const one of others) {
+      if (Math.abs(one.gap) >= EYES.besideM) continue;
+      if (one.across > own) highest = Math.min(highest, one.across - EYES.clearanceM);
+      else lowest = Math.max(lowest, one.across + EYES.clearanceM);
+    }
+    return lowest > highest ? (lowest + highest) / 2 : clamp(wanted, lowest, highest);
+  }
+}

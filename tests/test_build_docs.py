@@ -1,0 +1,52 @@
+"""The documentation site: it is built without a warning, its links lead somewhere, and its reference is complete."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import docs_reference
+from docs_links import broken_links, foreign_sources
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled")
+def test_the_site_is_built_without_a_warning_or_a_broken_link(tmp_path):
+    if any(find_spec(name) is None for name in ("sphinx", "myst_parser", "furo")):
+        pytest.skip("Sphinx is not installed: make docs")
+    command = [sys.executable, str(ROOT / "tools" / "build_docs.py"), str(tmp_path / "html")]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    answer = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert (tmp_path / "html" / "demo" / "index.html").is_file()
+    assert "hotlap.RacerEnv" in (tmp_path / "html" / "docs" / "reference" / "python.html").read_text("utf-8")
+
+
+def test_links_to_nowhere_and_files_of_other_hosts_are_found(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "other.html").write_text("<h1 id='here'>x</h1><script src='https://cdn.example/x.js'></script>")
+    (tmp_path / "index.html").write_text(
+        "<a href='sub/other.html#here'></a><a href='sub/other.html#there'></a><a href='#top'></a><img src='none.png'>"
+        "<a href='https://example.com'></a><a href='mailto:a@b'></a>"
+    )
+    assert broken_links(tmp_path) == [
+        "index.html: sub/other.html#there leads nowhere",
+        "index.html: #top leads nowhere",
+        "index.html: none.png leads nowhere",
+    ]
+    assert list(foreign_sources(tmp_path)) == ["sub/other.html: loads https://cdn.example/x.js from another host"]
+
+
+def test_the_reference_has_every_command_module_and_public_name():
+    pages = docs_reference.pages()
+    for words in ("hotlap train", "hotlap tracks import", "hotlap sweep status", "hotlap bench sim"):
+        assert f"## {words}\n" in pages["commands"]
+    assert "Example: hotlap race champion*2" in pages["commands"]
+    assert "| `hotlap.sim.tyres` |" in pages["modules"]
+    assert ".. autoclass:: hotlap.RacerEnv\n   :members:" in pages["python"]
+    assert ".. autofunction:: hotlap.parallel_env" in pages["python"]

@@ -1,0 +1,107 @@
+"""Races against rivals in a real browser: the grid, contact, the order, the finish, with the simulator's bits."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.race import START_GRID, make_field, race_rules
+from hotlap.sim.race_cpu import CpuRaceEngine
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
+from hotlap.sim.step import make_batch
+from hotlap.sim.vehicle import car_record
+from hotlap.tracks.golden_traces import golden_rules
+from hotlap.tracks.registry import load_track
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def line_up(page, **settings):
+    """Put a field on the grid."""
+    page.wait("document.querySelector('[data-action=start]')")
+    chosen = json.dumps(settings)
+    page.evaluate(
+        "(async () => { const race = hotlap.app.views.race; await race.setFormat('rivals'); "
+        f"Object.assign(race.rivals, {chosen}); await race.prepare(); }})()"
+    )
+    page.wait("document.querySelector('[data-action=start]')")
+
+
+def test_twelve_cars_start_are_ordered_and_classified(static_page, open_page):
+    page = open_page(f"{static_page.url}#race")
+    line_up(page, numRivals=11, kind="mix", laps=1, place="back")
+    assert len(page.state()["cars"]) == 12
+    positions = "hotlap.app.stage.cars.map((car) => hotlap.app.views.race.rivals.position(car.index))"
+    page.evaluate("hotlap.setPace(8)")
+    page.click("[data-action=start]")
+    page.wait("hotlap.state().racing && hotlap.state().tick > 200")
+    assert sorted(page.evaluate(positions)) == list(range(1, 13))
+    assert page.evaluate("document.querySelectorAll('#tower li').length") == 12
+    assert "12 of 12" in page.evaluate("document.querySelector('#tower').textContent")  # it stands, others do not
+    page.wait("document.querySelector('#classification')", 90)
+    rows = page.evaluate("[...document.querySelectorAll('#classification tbody tr')].map((row) => row.dataset.car)")
+    assert len(rows) == 12
+    assert rows[0].startswith("champion")
+    assert rows[-1] == "human"
+    assert page.evaluate("document.activeElement.textContent.startsWith('Again')")
+    assert page.errors == []
+
+
+def test_a_car_that_runs_into_another_is_told_whose_fault_it_is(static_page, open_page):
+    page = open_page(f"{static_page.url}#race")
+    line_up(page, numRivals=2, kind="casual", laps=1, place="back")
+    # The others sleep; the person drives straight on, into the car ahead.
+    said = page.evaluate(
+        "(() => { const { stage, views } = hotlap.app; views.race.setPhase('racing');"
+        "stage.cars.forEach((car, k) => { car.pilot = { act: (world) => world.setAction(k, 0, k ? 0 : 1, 0) }; });"
+        "for (let k = 0; k < 240 && !document.querySelector('.flash'); k += 1) stage.advance();"
+        "return document.querySelector('.flash').textContent; })()"
+    )
+    assert said == "Contact: your fault"
+    assert page.evaluate("hotlap.app.views.race.rivals.contacts[0]")["faults"] >= 1
+    assert page.evaluate("hotlap.app.views.race.rivals.contacts.slice(1).reduce((sum, one) => sum + one.all, 0)") >= 1
+    assert page.errors == []
+
+
+def test_a_race_in_the_browser_has_the_cpus_bits(static_page, open_page):
+    """The same inputs, driven again by the CPU's engine of races, end in the same states and times."""
+    page = open_page(f"{static_page.url}#race")
+    line_up(page, numRivals=3, kind="champion", laps=1, place="middle")
+    inputs, states, slots, positions = page.evaluate(
+        "(() => { const { stage } = hotlap.app; const inputs = [];"
+        "stage.cars[0].pilot = { act: (world) => world.setAction(0, 0, 1, 0) }; stage.onTick = null;"
+        "for (let k = 0; k < 600; k += 1) { stage.advance(); inputs.push([...stage.world.actions]); }"
+        "const { rivals } = hotlap.app.views.race;"
+        "const size = stage.world.records.state.size * 4;"
+        "const bytes = [...stage.world.u8.subarray(stage.world.at.states, stage.world.at.states + size)];"
+        "return [inputs, bytes, stage.world.slots, stage.cars.map((car) => rivals.position(car.index))]; })()"
+    )
+    scenario = Scenario(load_track("track-01").ribbon, car_record(), golden_rules())
+    batch, field = make_batch(4, NUM_RACE_OBSERVATIONS), make_field(4)
+    engine, race = CpuRaceEngine(), race_rules(4, 1, START_GRID, 100_000)
+    field.entrants["slot"] = slots
+    engine.reset(np.ones(1, np.bool_), scenario, race, batch, field)
+    num_contacts = 0
+    for actions in np.array(inputs, np.float32).reshape(-1, 4, 3):
+        assert engine.step(actions, scenario, race, batch, field, autoreset=False, repeat=1) == ALL_FINE
+        num_contacts += np.count_nonzero(field.entrants["contact_mps"])
+    assert num_contacts > 0
+    assert field.entrants["position"].tolist() == positions
+    there = np.frombuffer(bytes(states), batch.states.dtype)
+    for column in ("x_m", "y_m", "yaw_rad", "forward_mps", "left_mps", "arc_m", "lap"):
+        assert there[column].tobytes() == batch.states[column].tobytes(), column
+
+
+def test_the_casual_rival_laps_as_the_casual_driver_does(static_page, open_page):
+    page = open_page(f"{static_page.url}#race")
+    line_up(page, numRivals=1, kind="casual", laps=2, place="back")
+    lap_s, is_clean = page.evaluate(
+        "(async () => { const { CasualPilot } = await import('./js/casual_pilot.js'); const { stage } = hotlap.app;"
+        "const car = stage.cars[1]; car.pilot = new CasualPilot(stage.world, 1); car.pilot.begin();"
+        "stage.onTick = null;"
+        "while (car.laps.length < 1 && stage.tick < 6000) stage.advance();"
+        "return [car.laps[0]?.time, car.laps[0]?.clean]; })()"
+    )
+    assert is_clean
+    assert lap_s == pytest.approx(40.73, rel=0.08)  # its first lap, from the grid
