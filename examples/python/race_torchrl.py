@@ -27,7 +27,7 @@ OBS, ACTION, VALUE = (GROUP, "observation"), (GROUP, "action"), (GROUP, "state_v
 
 
 class HeldActions(BaseParallelWrapper):
-    """Holds actions for REPEAT ticks. TorchRL takes the keys of infos from `reset`, so steps have those and no others."""
+    """Holds actions for REPEAT ticks. TorchRL takes the keys of infos from `reset`, so a step gives only those."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -56,6 +56,9 @@ def make_networks(env: PettingZooWrapper) -> tuple[ProbabilisticActor, ValueOper
     size = env.observation_spec[OBS].shape[-1]
     space = env.full_action_spec[ACTION].space
     layers = nn.Sequential(nn.Linear(size, 96), nn.Tanh(), nn.Linear(96, 96), nn.Tanh(), nn.Linear(96, 6))
+    with torch.no_grad():  # at first it accelerates: with as much brake as throttle a car never moves
+        layers[-1].weight.mul_(0.01)
+        layers[-1].bias.copy_(torch.tensor([0.0, 0.5, -2.0, -0.5, -0.5, -0.5]))
     parameters = [(GROUP, "loc"), (GROUP, "scale")]
     policy = ProbabilisticActor(
         TensorDictModule(nn.Sequential(layers, NormalParamExtractor()), [OBS], parameters),
@@ -72,7 +75,7 @@ def make_networks(env: PettingZooWrapper) -> tuple[ProbabilisticActor, ValueOper
 
 def make_loss(policy: ProbabilisticActor, value: ValueOperator) -> ClipPPOLoss:
     """PPO's loss; every car has its own reward."""
-    loss = ClipPPOLoss(policy, value, clip_epsilon=0.2, entropy_coeff=0.001)
+    loss = ClipPPOLoss(policy, value, clip_epsilon=0.2, entropy_coeff=0.0)
     names = ("reward", "action", "done", "terminated", "advantage", "value_target")
     loss.set_keys(value=VALUE, sample_log_prob=(GROUP, "action_log_prob"), **{name: (GROUP, name) for name in names})
     loss.make_value_estimator(ValueEstimators.GAE, gamma=GAMMA, lmbda=LAMBDA)
