@@ -143,7 +143,7 @@ RACE = ["--cars", "4", "--seed", "2"]
     [
         ("race_sb3.py", ["--steps", "2048", "--races", "4"], r"2,048 steps; in five seconds a car drives -?\d+ m"),
         ("race_cleanrl.py", ["--steps", "2048", "--races", "4"], r"in five seconds a car drives -?\d+ m"),
-        ("race_torchrl.py", ["--rollouts", "1"], r"rollout 1: in four seconds a car drives -?\d+ m"),
+        ("race_torchrl.py", ["--rollouts", "1"], r"rollout 1: in eight seconds a car drives -?\d+ m"),
     ],
 )
 def test_plain_learners_learn_in_races(script, arguments, last_line):

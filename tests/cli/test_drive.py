@@ -9,20 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evaluation.statue import Statue
 from hotlap.drivers import driver as driver_module
 from hotlap.envs import race_video, rendering
-
-
-class Statue:
-    """Never moves."""
-
-    name = "statue"
-
-    def begin(self, fleet, seed):
-        self._num_cars = fleet.num_cars
-
-    def act(self, obs):
-        return np.zeros((self._num_cars, 3), np.float32)
 
 
 def test_a_lap_and_its_picture(hotlap, tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from evaluation.statue import Statue
 from hotlap.drivers.casual import CasualDriver
 from hotlap.errors import ConfigError, UnknownTrackError
 from hotlap.evaluation import evaluate as evaluate_module
@@ -25,18 +26,6 @@ FIGURES = [
     "episodes", "laps", "completion_rate", "clean_lap_rate", "mean_lap_time_sec", "best_lap_time_sec",
     "std_lap_time_sec", "standing_lap_time_sec", "gap_to_optimal", "wall_contacts_per_lap", "mean_reward",
 ]  # fmt: skip
-
-
-class Statue:
-    """Never moves."""
-
-    name = "statue"
-
-    def begin(self, fleet, seed):
-        self._num_cars = fleet.num_cars
-
-    def act(self, obs):
-        return np.zeros((self._num_cars, 3), np.float32)
 
 
 class Circler(Statue):

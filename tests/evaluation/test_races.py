@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from evaluation.statue import Statue
 from hotlap.drivers.casual import CasualDriver
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.race_fleet import RaceFleet
@@ -14,18 +15,6 @@ from hotlap.evaluation.race_results import summarise_races
 from hotlap.evaluation.races import Entry, RaceCounter, race, turn_grids
 from hotlap.runs.find_driver import find_driver
 from hotlap.sim.batch_cpu import CpuEngine
-
-
-class Statue:
-    """Never moves."""
-
-    name = "statue"
-
-    def begin(self, fleet, seed):
-        self._num_cars = fleet.num_cars
-
-    def act(self, obs):
-        return np.zeros((self._num_cars, 3), np.float32)
 
 
 class Lost(Statue):

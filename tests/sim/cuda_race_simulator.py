@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hotlap.sim import batch_cuda, race_cuda
-from hotlap.sim.engine import RaceEngine, Scenario
+from hotlap.sim.engine import RaceEngine, Races, Scenario
 from hotlap.sim.race import START_GRID, START_ROLLING, make_field, race_rules
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2
 from hotlap.sim.ribbon import pack_ribbons
@@ -68,22 +68,23 @@ def drive(engine: RaceEngine, world: Scenario, case: Case) -> dict[str, np.ndarr
                     array[column] if column else array
                 ).copy()
 
-    engine.reset(np.ones(case.num_races, np.bool_), world, race, batch, field)
+    races = Races(world, race, batch, field)
+    engine.reset(np.ones(case.num_races, np.bool_), races)
     keep("reset")
     push_together(batch.states, case.cars_per_race)
-    engine.observe(world, race, batch, field)
+    engine.observe(races)
     keep("observed")
     for step in range(STEPS):
         actions = scripted_actions(batch.obs, step)
-        engine.step(actions, world, race, batch, field, autoreset=True, repeat=1 + step % 3)
+        engine.step(actions, races, autoreset=True, repeat=1 + step % 3)
         keep(step)
     for step in range(2):  # the first ends every race, and the second leaves it as it is
-        engine.step(actions, world, race, batch, field, autoreset=False, repeat=case.max_ticks)
+        engine.step(actions, races, autoreset=False, repeat=case.max_ticks)
         keep(f"over {step}")
     actions[num_cars - 1, 2] = np.nan
-    bad_car = engine.step(actions, world, race, batch, field, autoreset=True, repeat=1)
+    bad_car = engine.step(actions, races, autoreset=True, repeat=1)
     found[f"{case.cars_per_race} cars: bad car"] = np.array(bad_car)
-    engine.reset(np.arange(case.num_races) == 0, world, race, batch, field)
+    engine.reset(np.arange(case.num_races) == 0, races)
     keep("one reset")
     return found
 

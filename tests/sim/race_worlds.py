@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hotlap.sim.engine import ALL_FINE
+from hotlap.sim.engine import ALL_FINE, Races
 from hotlap.sim.race import START_GRID, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
@@ -36,6 +36,10 @@ class RaceWorld(World):
         super().__init__([nodes], num_cars * num_races, num_obs=num_obs, start=start, **rules)
 
     @property
+    def races(self) -> Races:
+        return Races(self.scenario, self.race, self.batch, self.field)
+
+    @property
     def entrants(self) -> np.ndarray:
         return self.field.entrants
 
@@ -44,17 +48,16 @@ class RaceWorld(World):
         self.states["seed"] = self._seed + np.arange(self.num_cars) // self.cars_per_race
         if slots is not None:
             self.entrants["slot"] = np.tile(slots, self.num_races)
-        CpuRaceEngine().reset(np.ones(self.num_races, np.bool_), self.scenario, self.race, self.batch, self.field)
+        CpuRaceEngine().reset(np.ones(self.num_races, np.bool_), self.races)
 
     def step(self, actions, autoreset: bool = False, num_threads: int = 1, repeat: int = 1) -> None:
         actions = np.broadcast_to(np.asarray(actions, F), (self.num_cars, 3)).copy()
-        options = {"autoreset": autoreset, "repeat": repeat}
         engine = CpuRaceEngine(num_threads)
-        assert engine.step(actions, self.scenario, self.race, self.batch, self.field, **options) == ALL_FINE
+        assert engine.step(actions, self.races, autoreset=autoreset, repeat=repeat) == ALL_FINE
 
     def observe(self) -> None:
         """Show every car to the others and fill the observations, after states were set by hand."""
-        CpuRaceEngine().observe(self.scenario, self.race, self.batch, self.field)
+        CpuRaceEngine().observe(self.races)
 
 
 def assert_same_bits(a: np.ndarray, b: np.ndarray) -> None:

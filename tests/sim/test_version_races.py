@@ -14,8 +14,9 @@ class WatchedEngine(CpuRaceEngine):
 
     num_contacts = num_finished = num_retired = num_ended = num_cut_off = 0
 
-    def step(self, actions, scenario, race, batch, field, **options):
-        bad_car = super().step(actions, scenario, race, batch, field, **options)
+    def step(self, actions, races, **options):
+        bad_car = super().step(actions, races, **options)
+        batch, field = races.batch, races.field
         self.num_contacts += np.count_nonzero(field.entrants["touched"])
         self.num_ended += bool(batch.terminated[0])
         self.num_cut_off += bool(batch.truncated[0])
@@ -37,9 +38,10 @@ def test_another_bit_of_one_car_is_another_version(column, monkeypatch):
     monkeypatch.setattr(golden, "GOLDEN_RACES", (race,))
 
     class NudgedEngine(CpuRaceEngine):
-        def reset(self, mask, scenario, race, batch, field):
-            super().reset(mask, scenario, race, batch, field)
-            batch.states[column][1] = np.nextafter(batch.states[column][1], np.float32(1e9))
+        def reset(self, mask, races):
+            super().reset(mask, races)
+            values = races.batch.states[column]
+            values[1] = np.nextafter(values[1], np.float32(1e9))
 
     before = golden.race_version()
     assert golden.race_version() == before

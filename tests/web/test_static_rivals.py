@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.engine import ALL_FINE, Races, Scenario
 from hotlap.sim.race import START_GRID, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
@@ -79,12 +79,12 @@ def test_a_race_in_the_browser_has_the_cpus_bits(static_page, open_page):
     )
     scenario = Scenario(load_track("track-01").ribbon, car_record(), golden_rules())
     batch, field = make_batch(4, NUM_RACE_OBSERVATIONS), make_field(4)
-    engine, race = CpuRaceEngine(), race_rules(4, 1, START_GRID, 100_000)
+    engine, races = CpuRaceEngine(), Races(scenario, race_rules(4, 1, START_GRID, 100_000), batch, field)
     field.entrants["slot"] = slots
-    engine.reset(np.ones(1, np.bool_), scenario, race, batch, field)
+    engine.reset(np.ones(1, np.bool_), races)
     num_contacts = 0
     for actions in np.array(inputs, np.float32).reshape(-1, 4, 3):
-        assert engine.step(actions, scenario, race, batch, field, autoreset=False, repeat=1) == ALL_FINE
+        assert engine.step(actions, races, autoreset=False, repeat=1) == ALL_FINE
         num_contacts += np.count_nonzero(field.entrants["contact_mps"])
     assert num_contacts > 0
     assert field.entrants["position"].tolist() == positions

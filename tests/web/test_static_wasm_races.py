@@ -7,7 +7,7 @@ import pytest
 
 import hotlap
 from hotlap.sim.contact import POSE_DTYPE
-from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.engine import ALL_FINE, Races, Scenario
 from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
 from hotlap.sim.race import ENTRANT_DTYPE, RACE_RULES_DTYPE, START_GRID, START_ROLLING, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
@@ -45,17 +45,18 @@ def compare(track_id: str, cars_per_race: int, start: int, num_steps: int, num_r
     race, num_cars = race_rules(cars_per_race, 1, start, 1500), num_races * cars_per_race
     engines, worlds = (CpuRaceEngine(), WasmRaceEngine()), []
     for engine in engines:
-        worlds.append((make_batch(num_cars, NUM_RACE_OBSERVATIONS), make_field(num_cars)))
-        worlds[-1][0].states["seed"] = np.arange(num_cars) // cars_per_race
-        engine.reset(np.ones(num_races, np.bool_), scenario, race, *worlds[-1])
+        batch, field = make_batch(num_cars, NUM_RACE_OBSERVATIONS), make_field(num_cars)
+        batch.states["seed"] = np.arange(num_cars) // cars_per_race
+        worlds.append(Races(scenario, race, batch, field))
+        engine.reset(np.ones(num_races, np.bool_), worlds[-1])
     num_contacts = 0
     for step in range(num_steps):
-        actions = scripted_actions(worlds[0][0].obs, step)
+        actions = scripted_actions(worlds[0].batch.obs, step)
         for engine, world in zip(engines, worlds, strict=True):
-            assert engine.step(actions, scenario, race, *world, autoreset=True, repeat=1 + step % 4) == ALL_FINE
-        num_contacts += np.count_nonzero(worlds[0][1].entrants["contact_mps"])
+            assert engine.step(actions, world, autoreset=True, repeat=1 + step % 4) == ALL_FINE
+        num_contacts += np.count_nonzero(worlds[0].field.entrants["contact_mps"])
         if step % every == 0 or step == num_steps - 1:
-            for mine, page in zip(*(chain(*world) for world in worlds), strict=True):
+            for mine, page in zip(*(chain(world.batch, world.field) for world in worlds), strict=True):
                 for column in mine.dtype.names or (...,):
                     assert mine[column].tobytes() == page[column].tobytes(), f"{column} differs after step {step}"
     return num_contacts
@@ -86,10 +87,11 @@ def test_a_bad_action_moves_no_car():
     scenario = Scenario(load_track("track-01").ribbon, car_record(), golden_rules())
     engine, race = WasmRaceEngine(), race_rules(2, 1, START_GRID, 100)
     batch, field = make_batch(2, NUM_RACE_OBSERVATIONS), make_field(2)
-    engine.reset(np.ones(1, np.bool_), scenario, race, batch, field)
+    races = Races(scenario, race, batch, field)
+    engine.reset(np.ones(1, np.bool_), races)
     before = batch.states.copy()
     actions = np.array([[0.0, 1.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
-    assert engine.step(actions, scenario, race, batch, field, autoreset=False, repeat=1) == 1
+    assert engine.step(actions, races, autoreset=False, repeat=1) == 1
     assert_same_bits(batch.states, before)
 
 
@@ -99,10 +101,11 @@ def test_states_set_by_hand_are_observed_as_the_cpu_does(num_obs):
     race, seen = race_rules(4, 1, START_GRID, 100), []
     for engine in (CpuRaceEngine(), WasmRaceEngine()):
         batch, field = make_batch(8, num_obs), make_field(8)
-        engine.reset(np.ones(2, np.bool_), scenario, race, batch, field)
+        races = Races(scenario, race, batch, field)
+        engine.reset(np.ones(2, np.bool_), races)
         batch.states["x_m"] += np.float32(0.5)
         batch.states["forward_mps"] = np.arange(8)
-        engine.observe(scenario, race, batch, field)
+        engine.observe(races)
         seen.append(batch.obs)
     assert seen[0].tobytes() == seen[1].tobytes()
     assert (seen[0][:, num_obs - NUM_OPPONENT_VIEW] == 1.0).all()  # every car sees another

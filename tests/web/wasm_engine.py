@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import wasmtime
 
-from hotlap.sim.engine import Scenario
+from hotlap.sim.engine import Races, Scenario
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
 from hotlap.sim.race import Field
 from hotlap.sim.ribbon import Ribbons
@@ -126,24 +126,23 @@ class WasmRaceEngine:
     def __init__(self, memory_bytes: int = 32 << 20) -> None:
         self._module = WasmEngine(memory_bytes)
 
-    def _call(self, name, scenario: Scenario, race, batch: Batch, field: Field, **values) -> int:
-        module = self._module
-        world, before = module._place(scenario), module._next
+    def _call(self, name, races: Races, **values) -> int:
+        module, batch, field = self._module, races.batch, races.field
+        world, before = module._place(races.scenario), module._next
         lent = {key: module.put(value) if isinstance(value, np.ndarray) else value for key, value in values.items()}
         batch_there, field_there = Batch(*map(module.put, batch)), Field(*map(module.put, field))
-        columns = {"num_observations": batch.obs.shape[1], "race": module.put(race)}
+        columns = {"num_observations": batch.obs.shape[1], "race": module.put(races.race_rules)}
         answer = module.call(name, **module._values(world, batch_there), **field_there._asdict(), **columns, **lent)
         for target, source in zip((*batch, *field), (*batch_there, *field_there), strict=True):
             target[...] = source
         module._next = before
         return answer
 
-    def reset(self, mask, scenario: Scenario, race, batch: Batch, field: Field) -> None:
-        self._call("reset_races", scenario, race, batch, field, mask=mask)
+    def reset(self, mask, races: Races) -> None:
+        self._call("reset_races", races, mask=mask)
 
-    def step(self, actions, scenario: Scenario, race, batch: Batch, field: Field, *, autoreset, repeat) -> int:
-        values = {"actions": actions, "autoreset": autoreset, "repeat": repeat}
-        return self._call("step_races", scenario, race, batch, field, **values)
+    def step(self, actions, races: Races, *, autoreset, repeat) -> int:
+        return self._call("step_races", races, actions=actions, autoreset=autoreset, repeat=repeat)
 
-    def observe(self, scenario: Scenario, race, batch: Batch, field: Field) -> None:
-        self._call("observe_races", scenario, race, batch, field)
+    def observe(self, races: Races) -> None:
+        self._call("observe_races", races)

@@ -16,7 +16,7 @@ from hotlap.bench.simulator import (
 )
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.errors import ConfigError
-from hotlap.sim.engine import Scenario
+from hotlap.sim.engine import Races, Scenario
 from hotlap.sim.race import MAX_CARS_PER_RACE, START_ROLLING, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
@@ -56,7 +56,8 @@ def race_rate_cpu(
     engine, race = CpuRaceEngine(num_threads), race_rules(cars_per_race, LAPS, START_ROLLING, RACE_TICKS)
     batch, field = make_batch(num_cars, NUM_RACE_OBSERVATIONS), make_field(num_cars)
     batch.states[:] = _seeded_states(num_cars, cars_per_race)
-    engine.reset(np.ones(num_cars // cars_per_race, np.bool_), scenario, race, batch, field)
+    races = Races(scenario, race, batch, field)
+    engine.reset(np.ones(num_cars // cars_per_race, np.bool_), races)
     field.entrants["tick"] = _begun_ticks(num_cars, cars_per_race)
     actions = np.zeros((num_cars, 3), np.float32)
 
@@ -64,7 +65,7 @@ def race_rate_cpu(
         actions[:] = scripted_actions(batch.obs, tick)
 
     def step() -> None:
-        engine.step(actions, scenario, race, batch, field, autoreset=True, repeat=repeat)
+        engine.step(actions, races, autoreset=True, repeat=repeat)
 
     return num_cars * _median_rate(act, step, lambda: None, seconds)
 

@@ -24,7 +24,7 @@ from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import default_threads
-from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.engine import ALL_FINE, Races, Scenario
 from hotlap.sim.race import (
     DRAWN_SLOT,
     ENTRANT_DTYPE,
@@ -102,6 +102,10 @@ class RaceFleet:
         self._obs_2: NDArray[np.float32] | None = None  # for drivers that see `road-2`
 
     @property
+    def _races(self) -> Races:
+        return Races(self.scenario, self.race_rules, self.batch, self.field)
+
+    @property
     def states(self) -> NDArray[np.void]:
         """The cars' states, one record each (`hotlap.sim.world.STATE_DTYPE`)."""
         return self.batch.states
@@ -146,7 +150,7 @@ class RaceFleet:
             slots = np.argsort(check_grid(grid, self.cars_per_race)).astype(np.int32)
             self.entrants["slot"] = np.tile(slots, self.num_races)
         chosen = self._all_races if mask is None else mask
-        self._engine.reset(chosen, self.scenario, self.race_rules, self.batch, self.field)
+        self._engine.reset(chosen, self._races)
 
     def step(self, actions: NDArray[np.float32], autoreset: bool, repeat: int = 1) -> NDArray[np.bool_]:
         """One step of up to `repeat` ticks with one action per car; which cars finished in it.
@@ -155,9 +159,7 @@ class RaceFleet:
         """
         check_repeat(repeat)
         was_finished = self.entrants["status"] == FINISHED
-        bad = self._engine.step(
-            actions, self.scenario, self.race_rules, self.batch, self.field, autoreset=autoreset, repeat=repeat
-        )
+        bad = self._engine.step(actions, self._races, autoreset=autoreset, repeat=repeat)
         if bad != ALL_FINE:
             race, car = divmod(bad, self.cars_per_race)
             where = f"car_{car}" if self.num_races == 1 else f"car_{car} of race {race}"
@@ -173,7 +175,7 @@ class RaceFleet:
             return self.batch.obs
         if self._obs_2 is None:
             self._obs_2 = np.zeros((self.num_cars, num_observations(observation)), np.float32)
-        self._engine.observe(self.scenario, self.race_rules, self.batch._replace(obs=self._obs_2), self.field)
+        self._engine.observe(self._races._replace(batch=self.batch._replace(obs=self._obs_2)))
         return self._obs_2
 
     def get_state(self) -> FleetState:
@@ -193,7 +195,7 @@ class RaceFleet:
         check_indices(cars, self.scenario)
         _check_entrants(entrants, self.cars_per_race)
         self.states[:], self.entrants[:] = cars, entrants
-        self._engine.observe(self.scenario, self.race_rules, self.batch, self.field)
+        self._engine.observe(self._races)
 
 
 def _check_entrants(entrants: NDArray[np.void], cars_per_race: int) -> None:

@@ -43,26 +43,28 @@ class Engine(Protocol):
         """Fill the observations of every car from its state."""
 
 
-class RaceEngine(Protocol):
-    """Resets, steps and observes the cars of races; `race` is the one-element record of their rules."""
+class Races(NamedTuple):
+    """Races that an engine steps: what is constant, their rules, their cars, and the cars' parts in them."""
 
-    def reset(
-        self, mask: NDArray[np.bool_], scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field
-    ) -> None:
+    scenario: Scenario
+    race_rules: NDArray[np.void]  # (1,) RACE_RULES_DTYPE
+    batch: Batch
+    field: Field
+
+    @property
+    def cars_per_race(self) -> int:
+        """The number of cars of each race."""
+        return int(self.race_rules["num_cars"][0])
+
+
+class RaceEngine(Protocol):
+    """Resets, steps and observes the cars of races."""
+
+    def reset(self, mask: NDArray[np.bool_], races: Races) -> None:
         """Begin every race in `mask` (one flag a race)."""
 
-    def step(
-        self,
-        actions: NDArray[np.float32],
-        scenario: Scenario,
-        race: NDArray[np.void],
-        batch: Batch,
-        field: Field,
-        *,
-        autoreset: bool,
-        repeat: int,
-    ) -> int:
+    def step(self, actions: NDArray[np.float32], races: Races, *, autoreset: bool, repeat: int) -> int:
         """Step every race by up to `repeat` ticks; returns what `Engine.step` does."""
 
-    def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
+    def observe(self, races: Races) -> None:
         """Show every car to the others as its state is, and fill all observations."""

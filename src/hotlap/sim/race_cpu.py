@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import entry_point, kernel
-from hotlap.sim.engine import ALL_FINE, Scenario
-from hotlap.sim.race import START_GRID, Field, make_field, race_rules, show
+from hotlap.sim.engine import ALL_FINE, Races, Scenario
+from hotlap.sim.race import START_GRID, make_field, race_rules, show
 from hotlap.sim.race_step import (
     begin_step,
     drive_phase,
@@ -20,7 +20,7 @@ from hotlap.sim.race_step import (
 )
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
-from hotlap.sim.step import Batch, make_batch
+from hotlap.sim.step import make_batch
 from hotlap.sim.thread_team import ThreadTeam
 from hotlap.sim.vehicle import CAR_DTYPE
 
@@ -110,41 +110,29 @@ class CpuRaceEngine:
     def __init__(self, num_threads: int = 1) -> None:
         self.num_threads = num_threads
 
-    def reset(
-        self, mask: NDArray[np.bool_], scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field
-    ) -> None:
+    def reset(self, mask: NDArray[np.bool_], races: Races) -> None:
         """Begin every race in `mask`."""
-        reset_races(mask, *scenario, race, batch, field)
+        reset_races(mask, *races.scenario, *races[1:])
 
-    def step(
-        self,
-        actions: NDArray[np.float32],
-        scenario: Scenario,
-        race: NDArray[np.void],
-        batch: Batch,
-        field: Field,
-        *,
-        autoreset: bool,
-        repeat: int,
-    ) -> int:
+    def step(self, actions: NDArray[np.float32], races: Races, *, autoreset: bool, repeat: int) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
         bad = int(first_bad_car(actions))
         if bad != ALL_FINE:
             return bad
-        num_races = len(actions) // int(race["num_cars"][0])
+        num_races = len(actions) // races.cars_per_race
         num_parts = min(self.num_threads, num_races)
         bounds = [part * num_races // num_parts for part in range(num_parts + 1)]
 
         def work(part: int) -> None:
             span = bounds[part], bounds[part + 1]
-            step_races(*span, actions, *scenario, race, batch, field, autoreset, repeat)
+            step_races(*span, actions, *races.scenario, *races[1:], autoreset, repeat)
 
         _TEAM.run(work, num_parts)
         return ALL_FINE
 
-    def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
+    def observe(self, races: Races) -> None:
         """Fill the observations of every car from its state."""
-        see_races(scenario.ribbons, scenario.cars, race, batch, field)
+        see_races(*races.scenario[:2], *races[1:])
 
 
 def warm_up() -> None:

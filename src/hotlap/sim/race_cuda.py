@@ -23,7 +23,7 @@ from hotlap.sim.batch_cuda import (
 from hotlap.sim.compilation import kernel
 from hotlap.sim.contact import POSE_DTYPE
 from hotlap.sim.cuda_compilation import exact_kernel
-from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.engine import ALL_FINE, Races, Scenario
 from hotlap.sim.opponent_view import NUM_OPPONENTS
 from hotlap.sim.race import ENTRANT_DTYPE, RACE_RULES_DTYPE, Field, make_field, show
 from hotlap.sim.race_step import (
@@ -40,7 +40,6 @@ from hotlap.sim.race_step import (
     touch_phase,
 )
 from hotlap.sim.rewards import RULES_DTYPE
-from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import CAR_DTYPE
 from hotlap.sim.world import observe_motion
 
@@ -217,56 +216,44 @@ class CudaRaceEngine:
         self._races: CudaRaces | None = None
         self._scenario: Scenario | None = None
 
-    def reset(
-        self, mask: NDArray[np.bool_], scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field
-    ) -> None:
+    def reset(self, mask: NDArray[np.bool_], races: Races) -> None:
         """Begin every race in `mask`."""
-        races = self._upload(scenario, race, batch, field)
-        races.reset(mask)
-        _download(races, batch, field)
+        there = self._upload(races)
+        there.reset(mask)
+        _download(there, races)
 
-    def step(
-        self,
-        actions: NDArray[np.float32],
-        scenario: Scenario,
-        race: NDArray[np.void],
-        batch: Batch,
-        field: Field,
-        *,
-        autoreset: bool,
-        repeat: int,
-    ) -> int:
+    def step(self, actions: NDArray[np.float32], races: Races, *, autoreset: bool, repeat: int) -> int:
         """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
-        races = self._upload(scenario, race, batch, field)
-        races.actions.copy_to_device(np.ascontiguousarray(actions))
-        races.step(autoreset=autoreset, repeat=repeat)
-        bad_car = races.find_bad_car()
+        there = self._upload(races)
+        there.actions.copy_to_device(np.ascontiguousarray(actions))
+        there.step(autoreset=autoreset, repeat=repeat)
+        bad_car = there.find_bad_car()
         if bad_car == ALL_FINE:
-            _download(races, batch, field)
+            _download(there, races)
         return bad_car
 
-    def observe(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> None:
+    def observe(self, races: Races) -> None:
         """Fill the observations of every car from its state."""
-        races = self._upload(scenario, race, batch, field)
-        races.reset(np.zeros(races.num_races, np.bool_))
-        _download(races, batch, field)
+        there = self._upload(races)
+        there.reset(np.zeros(there.num_races, np.bool_))
+        _download(there, races)
 
-    def _upload(self, scenario: Scenario, race: NDArray[np.void], batch: Batch, field: Field) -> CudaRaces:
-        """The races on the GPU, as `batch` and `field` have them; recreated for other tracks or other sizes."""
-        known, races = self._scenario, self._races
+    def _upload(self, races: Races) -> CudaRaces:
+        """The races on the GPU, as they are in main memory; recreated for other tracks or other sizes."""
+        known, there, scenario = self._scenario, self._races, races.scenario
         is_same = known is not None and known.ribbons is scenario.ribbons and known.cars is scenario.cars
-        (num_cars, num_observations), cars_per_race = batch.obs.shape, int(race["num_cars"][0])
-        sizes = num_cars, num_observations, cars_per_race
-        if races is None or not is_same or (races.num_cars, races.num_observations, races.cars_per_race) != sizes:
-            races = CudaRaces(scenario, race, num_cars // cars_per_race, num_observations)
-        self._races, self._scenario = races, scenario
-        races.set_rules(scenario.rules)
-        races.set_race(race)
-        for target, source in zip((*races.batch, *races.field), (*batch, *field), strict=True):
+        num_cars, num_observations = races.batch.obs.shape
+        sizes = num_cars, num_observations, races.cars_per_race
+        if there is None or not is_same or (there.num_cars, there.num_observations, there.cars_per_race) != sizes:
+            there = CudaRaces(scenario, races.race_rules, num_cars // races.cars_per_race, num_observations)
+        self._races, self._scenario = there, scenario
+        there.set_rules(scenario.rules)
+        there.set_race(races.race_rules)
+        for target, source in zip((*there.batch, *there.field), (*races.batch, *races.field), strict=True):
             target.copy_to_device(source)  # type: ignore[attr-defined]
-        return races
+        return there
 
 
-def _download(races: CudaRaces, batch: Batch, field: Field) -> None:
-    for source, target in zip((*races.batch, *races.field), (*batch, *field), strict=True):
+def _download(there: CudaRaces, races: Races) -> None:
+    for source, target in zip((*there.batch, *there.field), (*races.batch, *races.field), strict=True):
         target[:] = source.copy_to_host()  # type: ignore[attr-defined]

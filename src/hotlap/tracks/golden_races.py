@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hotlap.sim.engine import RaceEngine, Scenario
+from hotlap.sim.engine import RaceEngine, Races, Scenario
 from hotlap.sim.race import START_GRID, START_ROLLING, Field, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
@@ -64,11 +64,12 @@ def _digest_race(digest: "hashlib._Hash", engine: RaceEngine, golden: GoldenRace
     race = race_rules(golden.num_cars, golden.laps, golden.start, golden.max_ticks)
     batch, field = make_batch(golden.num_cars, NUM_RACE_OBSERVATIONS), make_field(golden.num_cars)
     batch.states["seed"] = golden.seed
-    engine.reset(np.ones(1, np.bool_), scenario, race, batch, field)
+    races = Races(scenario, race, batch, field)
+    engine.reset(np.ones(1, np.bool_), races)
     _update(digest, batch, field)
     for step in range(golden.num_steps):
         actions = scripted_actions(batch.obs, step)
-        engine.step(actions, scenario, race, batch, field, autoreset=True, repeat=golden.repeat)
+        engine.step(actions, races, autoreset=True, repeat=golden.repeat)
         if step % DIGEST_EVERY == 0:
             _update(digest, batch, field)
 
