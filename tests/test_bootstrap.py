@@ -123,7 +123,7 @@ def test_javascript_that_breaks_a_rule_fails_the_verb(bootstrap, pip, commands, 
 
 def test_every_script_of_a_verb_exists(bootstrap):
     scripts = {command for commands in bootstrap.VERBS.values() for command in commands if command.startswith("tools/")}
-    assert scripts == {"tools/lint_javascript.py"}
+    assert scripts == {"tools/build_docs.py", "tools/build_packages.py", "tools/lint_javascript.py"}
     assert all((ROOT / script).is_file() for script in scripts)
 
 

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 import docs_reference
+from cli.conftest import hotlap
 from docs_links import broken_links, foreign_sources
+from hotlap.cli.main import app
+
+__all__ = ["hotlap"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,6 +29,7 @@ def test_the_site_is_built_without_a_warning_or_a_broken_link(tmp_path):
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert (tmp_path / "html" / "demo" / "index.html").is_file()
     assert "hotlap.RacerEnv" in (tmp_path / "html" / "docs" / "reference" / "python.html").read_text("utf-8")
+    assert "hotlap sweep status" in (tmp_path / "html" / "docs" / "reference" / "commands.html").read_text("utf-8")
 
 
 def test_links_to_nowhere_and_files_of_other_hosts_are_found(tmp_path):
@@ -42,11 +47,15 @@ def test_links_to_nowhere_and_files_of_other_hosts_are_found(tmp_path):
     assert list(foreign_sources(tmp_path)) == ["sub/other.html: loads https://cdn.example/x.js from another host"]
 
 
-def test_the_reference_has_every_command_module_and_public_name():
-    pages = docs_reference.pages()
-    for words in ("hotlap train", "hotlap tracks import", "hotlap sweep status", "hotlap bench sim"):
-        assert f"## {words}\n" in pages["commands"]
-    assert "Example: hotlap race champion*2" in pages["commands"]
-    assert "| `hotlap.sim.tyres` |" in pages["modules"]
-    assert ".. autoclass:: hotlap.RacerEnv\n   :members:" in pages["python"]
-    assert ".. autofunction:: hotlap.parallel_env" in pages["python"]
+def test_the_reference_has_every_module_and_public_name():
+    assert "| `hotlap.sim.tyres` |" in docs_reference.modules_page()
+    names = docs_reference.python_page()
+    assert ".. autoclass:: hotlap.RacerEnv\n   :members:" in names
+    assert ".. autofunction:: hotlap.parallel_env" in names
+
+
+def test_the_reference_finds_every_command_in_the_help(hotlap):
+    text = hotlap("--help").out
+    assert docs_reference.subcommands(text) == list(app.built.commands)
+    assert docs_reference.subcommands(hotlap("tracks", "--help").out) == list(app.built.commands["tracks"].commands)
+    assert docs_reference.subcommands(hotlap("drive", "--help").out) == []

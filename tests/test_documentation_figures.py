@@ -27,9 +27,9 @@ FIGURE = re.compile(
 SETTINGS = {
     "bridge.md": ["1 MiB", "20 s"],
     "casual-driver.md": ["0.25 s", "70 %", "0.4 s", "60 %", "0.3 s", "0.8 s"],
-    "environment.md": ["20 m/s", "4 s"],
+    "environment.md": ["20 m/s", "4 s", "8 s", "3.3 s", "60 %"],
     "gpu.md": ["10 million"],
-    "learning.md": ["15 decisions per second", "30 decisions per second", "4 s"],
+    "learning.md": ["15 decisions per second", "30 decisions per second", "4 s", "8 s"],
     "models.md": ["256 MiB", "1 GiB", "4 GiB", "32 MiB"],
     "optimal.md": ["8 m/s", "0.2 s", "0.13 s", "0.05 %", "90 %", "85 %"],
     "physics.md": ["54 %", "71 %", "80 ms", "50 to 80 ms", "45 %", "3 m/s"],

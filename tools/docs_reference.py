@@ -1,13 +1,13 @@
 """Writes the reference pages of the documentation site: commands from `--help`, names and modules from docstrings."""
 
 import ast
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
-
-from typer.testing import CliRunner
 
 import hotlap
-from hotlap.cli.main import app
 
 PACKAGE = Path(hotlap.__file__).parent
 # Further names that programs may import, beside those of the package itself.
@@ -29,32 +29,29 @@ def pages() -> dict[str, str]:
     return {"commands": commands_page(), "python": python_page(), "modules": modules_page()}
 
 
-def command_lines(group: Any = None, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The words of every command that does something, e.g. `("tracks", "list")`."""
-    group = app.built if group is None else group
-    found: list[tuple[str, ...]] = []
-    for name, command in group.commands.items():
-        found.append((*words, name))
-        if getattr(command, "commands", None):
-            found += command_lines(command, (*words, name))
+def subcommands(help_text: str) -> list[str]:
+    """The commands that a help lists."""
+    return re.findall(r"^│ ([a-z]\S*) ", help_text.partition("─ Commands ─")[2], re.MULTILINE)
+
+
+def help_texts(words: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """What `hotlap WORDS --help` prints, and that of every command below, by their words."""
+    environ = {**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "hotlap", *words, "--help"]
+    answer = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, env=environ)
+    text = "\n".join(line.rstrip() for line in answer.stdout.strip("\n").splitlines())
+    found = {words: text}
+    for name in subcommands(text):
+        found |= help_texts((*words, name))
     return found
-
-
-def help_text(words: tuple[str, ...]) -> str:
-    """What `hotlap WORDS --help` prints, as plain text."""
-    environ = {"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1", "TERM": "dumb", "FORCE_COLOR": ""}
-    answer = CliRunner().invoke(app, [*words, "--help"], env=environ, prog_name="hotlap")
-    if answer.exit_code != 0:
-        raise RuntimeError(f"hotlap {' '.join(words)} --help failed: {answer.output}")
-    return "\n".join(line.rstrip() for line in answer.output.strip("\n").splitlines())
 
 
 def commands_page() -> str:
     """Every command with its help."""
     parts = ["# Commands\n", "What `--help` prints. Bad input gives a one-line error and exit code 2.\n"]
-    for words in [(), *command_lines()]:
+    for words, text in help_texts().items():
         level = "##" if len(words) < 2 else "###"
-        parts.append(f"{level} {' '.join(('hotlap', *words))}\n\n```text\n{help_text(words)}\n```\n")
+        parts.append(f"{level} {' '.join(('hotlap', *words))}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 
 

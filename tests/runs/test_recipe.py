@@ -32,7 +32,10 @@ def test_a_shipped_recipe_is_for_the_algorithm_and_environment_in_its_name_and_p
     packed = {path for pattern in patterns for path in package.glob(pattern)}
     for name in recipe_names():
         config, (env, algo) = resolve_config(name, {}), name.split("-")[:2]
-        assert (config.env, config.algo) == ({"racer": RACER_ID, "lunar": "LunarLander-v3"}[env], algo)
+        assert (config.env, config.algo) == (
+            {"racer": RACER_ID, "race": RACER_ID, "lunar": "LunarLander-v3"}[env],
+            algo,
+        )
         assert find_recipe(name) in packed
 
 

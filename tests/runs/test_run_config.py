@@ -170,7 +170,7 @@ def ranged_fields(settings: object, table: tuple[str, ...] = ()) -> Iterator[tup
         value = getattr(settings, field.name)
         if is_dataclass(value):
             yield from ranged_fields(value, (*table, field.name))
-        elif field.metadata.get("allowed") and field.name not in ("net_arch", "critic_arch"):
+        elif field.metadata.get("allowed") and field.name not in ("net_arch", "critic_arch", "learners"):  # lists
             yield table, field
 
 

@@ -8,30 +8,8 @@ from hotlap.runs.recipe import resolve_config
 from hotlap.sim.race import START_MIXED
 from hotlap.training.race_cars import find_opponents
 from hotlap.training.start_model import load_start_model
+from race_runs import RACE, race_config
 from small_learners import learn, ours, weights
-from tiny_runs import tiny_config
-
-RACE = {
-    "num_cars": 4,
-    "learners": [4, 1],
-    "opponents": ["champion", "generalist"],
-    "league_size": 2,
-    "league_interval": 60,
-    "gain": 1.0,
-    "contact_penalty": -0.01,
-    "fault_cost": -0.1,
-}
-
-
-def race_config(num_envs=8, **changes):
-    racer = {
-        "observation": "race",
-        "action_repeat": 4,
-        "tracks": ["track-01", "test-000"],
-        "episode": {"max_ticks": 120, "start": "random"},
-    }
-    ppo = {"n_steps": 8, "batch_size": 16, "n_epochs": 2}
-    return tiny_config(num_envs=num_envs, steps=400, **{"racer": racer, "race": RACE, "ppo": ppo, **changes})
 
 
 def test_only_cars_that_learn_have_rows():
@@ -76,6 +54,7 @@ def test_the_recipe_starts_from_a_driver_that_has_seen_no_cars():
     ("changes", "message"),
     [
         ({"race": {**RACE, "learners": [5]}}, "a race has 4 cars, got 5"),
+        ({"race": {**RACE, "learners": [0]}}, r"learners\[0\] must be from 1 to 32, got 0"),
         ({"race": {"num_cars": 4, "learners": [1]}}, "nobody drives the other cars"),
         ({"num_envs": 6}, "6 cars do not fill races of 4"),
         ({"racer": {"observation": "road"}}, 'needs racer.observation = "race"'),

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from hotlap.errors import ConfigError, TrainingError, UnknownTrackError
+from hotlap.errors import ConfigError, MissingLibraryError, TrainingError, UnknownTrackError
 from hotlap.runs.run_lock import RunLock
 from hotlap.web import run_processes
+from hotlap.web.answers import status_of
 from hotlap.web.run_processes import RunProcesses, RunRequest, RunStateError, TooManyRunsError
 from reports.written_runs import write_run
 
@@ -44,6 +45,17 @@ def runs():
     for process in processes._processes.values():
         process.kill()
         process.wait()
+
+
+def test_without_torch_a_run_is_refused_with_what_to_install_and_leaves_no_folder(
+    runs, experiments, spawned, monkeypatch
+):
+    monkeypatch.setattr(run_processes, "find_spec", lambda name: None if name == "torch" else name)
+    with pytest.raises(MissingLibraryError, match=r'pip install "hotlap\[train\]"') as refusal:
+        runs.start(RunRequest("track-01"))
+    assert status_of(refusal.value) == 503
+    assert spawned == []
+    assert not experiments.exists()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hotlap.web.replay_format import Replay
 from hotlap.web.replays import simulate
 
 pytestmark = pytest.mark.timeout(180)
-LATENCY_MS = 700
+LATENCY_MS = 300
 ROWS = "[...document.querySelectorAll('#board tbody tr')]"
 
 

@@ -93,3 +93,32 @@ def test_a_new_drawing_never_replaces_a_track_that_was_saved(web_server, drawn):
         with urllib.request.urlopen(f"{web_server.url}api/tracks/{name}", timeout=30) as answer:
             assert json.load(answer)["road"] == road
     assert drawn.errors == []
+
+
+def test_without_a_server_a_road_is_drawn_driven_saved_and_raced(static_page, open_page):
+    page = open_page(f"{static_page.url}?track=track-02#watch")
+    page.wait("hotlap.state().cars.length")
+    page.click("nav a[data-view=draw]")
+    page.wait("hotlap.state().message === 'Draw a closed line'")
+    # Nothing is left of the track that was watched: all is grass, with faint lines.
+    spread = (
+        "(() => { const { context, canvas } = hotlap.app.stage; let most = 0;"
+        "const { data } = context.getImageData(400, 50, canvas.width - 450, canvas.height - 100);"
+        "for (let k = 0; k < data.length; k += 1) most = Math.max(most, Math.abs(data[k] - data[k % 4]));"
+        "return most; })()"
+    )
+    assert page.evaluate(spread) < 16
+    draw(page, LOOP)
+    page.wait("document.querySelector('#draw-ok')")
+    page.wait("hotlap.state().cars[0]?.speed > 1")  # the generalist drives it
+    page.click("[data-action=race-drawing]")
+    page.wait("hotlap.state().track === 'my-track' && document.querySelector('[data-action=start]')")
+    assert page.evaluate("hotlap.app.views.race.ghost.id") == "generalist"
+    page.reload()
+    page.wait("hotlap.state().track === 'my-track' && document.querySelector('[data-action=start]')")
+    page.click("#track-button")
+    page.wait("document.querySelector('[data-track=my-track]')")
+    page.evaluate("hotlap.app.picker.dialog.close()")
+    page.click("nav a[data-view=draw]")
+    page.wait("document.querySelector('#draw-name')?.value === 'my-track-2'")
+    assert page.errors == []

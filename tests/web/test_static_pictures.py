@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from web.test_static_page import KEY_DRIVER
+from web.test_static_rivals import line_up
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -17,6 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PICTURES = {
     "page-watch": ("?driver=champion#watch", ""),
     "page-race": ("?driver=recorded#race", ""),
+    "page-rivals": ("#race", ""),
     "page-learn": ("#learn", ""),
     "page-board": ("#board", ""),
 }
@@ -37,6 +39,12 @@ def test_a_view_is_pictured(static_page, browser, tmp_path, name):
         page.evaluate(KEY_DRIVER + "; keyDriver(0.84)")
         page.click("[data-action=start]")
         page.wait("hotlap.state().racing && hotlap.state().tick > 640", 60)
+        page.evaluate("void (hotlap.app.stage.paused = true)")
+    elif name == "page-rivals":
+        line_up(page, numRivals=11, kind="mix", laps=3, place="middle")
+        page.evaluate(KEY_DRIVER + "; keyDriver(0.84)")
+        page.click("[data-action=start]")
+        page.wait("hotlap.state().racing && hotlap.state().tick > 480", 60)
         page.evaluate("void (hotlap.app.stage.paused = true)")
     elif name == "page-learn":
         page.wait("hotlap.app.stage.swarm && hotlap.state().tick > 60")

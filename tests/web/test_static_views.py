@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.timeout(180)
 SHOWN = "hotlap.state().cars.length && hotlap.state().message"
-LATENCY_MS = 700
+LATENCY_MS = 300
 
 # Whether the minimap has the road of the track under the car: it is drawn again, and the two must agree.
 MAP_IS_RIGHT = """(async () => {

@@ -42,6 +42,9 @@ def _plain(value: Any) -> Any:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
     """A progress bar on stderr for a fraction from 0 to 1; nothing if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda fraction: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -52,6 +55,6 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None]]:
         TextColumn("{task.percentage:3.0f} %"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=1.0)
         yield lambda fraction: progress.update(task, completed=fraction)

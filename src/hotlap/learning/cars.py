@@ -12,7 +12,7 @@ from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.stream_fleet import StreamFleet
 from hotlap.errors import StateError
-from hotlap.learning.engines import Engine, open_engine
+from hotlap.learning.engines import CarEngine, open_engine
 from hotlap.learning.race_seats import RaceSeats
 from hotlap.models.model_file import PolicyArrays
 from hotlap.sim.world import OBS_PROGRESS
@@ -43,7 +43,7 @@ class Cars:
         """`races` says who drives the cars of a `RaceFleet`; `on_close` closes what the fleet belongs to."""
         self.fleet, self.action_repeat, self.close = fleet, action_repeat, on_close
         self._is_cuda, self._races = device.type == "cuda", races
-        self._engine: Engine = races if races is not None else open_engine(fleet, device, action_repeat)
+        self._engine: CarEngine = races if races is not None else open_engine(fleet, device, action_repeat)
         num_cars, num_single = self._engine.obs.shape
         num_obs = stack * num_single + 2 * lap_fourier
         self.actions: Tensor = self._engine.actions  # (N, 3), read by `step`

@@ -16,7 +16,7 @@ from hotlap.sim.world import NUM_ACTIONS
 _KINDS = {"f": torch.float32, "i": torch.int32, "u": torch.int32}
 
 
-class Engine(Protocol):
+class CarEngine(Protocol):
     """Cars that take actions. Every tensor has one row per car and is written in place by `step`."""
 
     actions: Tensor  # (N, 3), read by `step`

@@ -15,7 +15,7 @@ from hotlap.sim.race import RACING
 
 
 class RaceSeats:
-    """The engine of the cars that learn, in races with others; see `Engine`."""
+    """The engine of the cars that learn, in races with others; see `CarEngine`."""
 
     def __init__(
         self, fleet: RaceFleet, device: torch.device, action_repeat: int, settings: RaceSettings, opponents: Opponents

@@ -60,6 +60,8 @@ def find_opponents(config: RunConfig, track_ids: Sequence[str]) -> list[NamedDri
 def _check_opponent(name: str, model: ModelFile, config: RunConfig) -> None:
     if not model.card.is_racer:
         raise ConfigError(f"race.opponents: {name} is a model of {model.card.environment}, not of the racer.")
+    if model.card.observation == "road-2":
+        raise ConfigError(f"race.opponents: {name} sees road-2, but cars of a race see road. Use another driver.")
     if model.card.action_repeat != config.racer.action_repeat:
         raise ConfigError(
             f"race.opponents: {name} decides every {model.card.action_repeat} ticks, this run every "

@@ -17,6 +17,7 @@ from hotlap.errors import (
     HotlapError,
     InputFileError,
     LeaderboardError,
+    MissingLibraryError,
     ModelError,
     OutputFileError,
     ReplayError,
@@ -41,6 +42,7 @@ Route = Callable[[Request], Awaitable[Response]]
 _STATUSES: tuple[tuple[type[HotlapError], HTTPStatus], ...] = (
     (UnknownTrackError, HTTPStatus.NOT_FOUND),
     (TakenIdError, HTTPStatus.CONFLICT),
+    (MissingLibraryError, HTTPStatus.SERVICE_UNAVAILABLE),
     (TooManyRunsError, HTTPStatus.SERVICE_UNAVAILABLE),
     (SolverBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (RunStateError, HTTPStatus.CONFLICT),

@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name
-from hotlap.errors import ConfigError, OutputFileError, TrainingError
+from hotlap.errors import ConfigError, OutputFileError, TrainingError, explain_missing
 from hotlap.python_processes import python_command
 from hotlap.runs.recipe import recipe_names, resolve_config
 from hotlap.runs.run_folder import EXPERIMENTS
@@ -54,6 +55,13 @@ def racer_recipes() -> list[str]:
     return [name for name in names if not resolve_config(name, {}).racer.tracks]
 
 
+def refuse_without_libraries() -> None:
+    """Raise what says how to install them where training has not all its libraries: the run would end at once."""
+    for library in ("torch", "stable_baselines3", "tensorboard"):
+        if find_spec(library) is None:
+            raise explain_missing(ModuleNotFoundError(name=library))
+
+
 class RunProcesses:
     """The runs of the results folder, and the processes of those that this server started."""
 
@@ -86,6 +94,7 @@ class RunProcesses:
             raise ConfigError(f"steps must be from {MIN_STEPS} to {MAX_STEPS}, got {request.steps}.")
         asked = {"racer.track": request.track, "steps": request.steps, "seed": request.seed}
         config = resolve_config(request.recipe, asked)
+        refuse_without_libraries()
         self._refuse_too_many()
         run_id, folder = _reserve_folder(request.name, request.track)
         interval = max(config.steps // CHECKPOINTS_PER_RUN, MIN_CHECKPOINT_INTERVAL)
@@ -132,6 +141,7 @@ class RunProcesses:
             raise RunStateError(f"run {run_id}: it is finished ({view.steps} steps). Give more steps to extend it.")
         if steps is not None and not MIN_STEPS <= steps <= MAX_STEPS:
             raise ConfigError(f"steps must be from {MIN_STEPS} to {MAX_STEPS}, got {steps}.")
+        refuse_without_libraries()
         self._refuse_too_many()
         extra = [] if steps is None else ["--steps", str(steps)]
         self._spawn(run_id, folder, ["resume", str(folder), *extra])

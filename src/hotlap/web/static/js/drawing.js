@@ -146,12 +146,12 @@ export function drawRays(context, camera, pose, obs, rays, dpr) {
     const dx = cos * rays.cos[k] - sin * rays.sin[k];
     const dy = sin * rays.cos[k] + cos * rays.sin[k];
     const [ex, ey] = camera.toScreen(pose.x + metres * dx, pose.y + metres * dy);
-    context.strokeStyle = 'rgba(63,196,255,.5)';
+    context.strokeStyle = 'rgba(23,110,220,.65)';
     context.beginPath();
     context.moveTo(sx, sy);
     context.lineTo(ex, ey);
     context.stroke();
-    context.fillStyle = '#3fc4ff';
+    context.fillStyle = '#1f8fff';
     context.beginPath();
     context.arc(ex, ey, 3.2 * dpr, 0, 7);
     context.fill();

@@ -1,14 +1,13 @@
 // Draw: a closed line by mouse or finger, pulled into shape, checked by the server, driven at once, saved and shared.
 
+import { checkDrawing, downloadTrack, saveDrawing } from './drawing_store.js';
 import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, strokeLength } from './drawn_line.js';
 import { makeEntry } from './drivers.js';
 import { EditHistory } from './edit_history.js';
 import { showPanel } from './editor_panel.js';
 import { drawGrid, drawHandles } from './editor_picture.js';
-import { make } from './format.js';
 import { solveOptimum } from './optimum.js';
 import { panelInsets } from './toolbar.js';
-import { forgetTrack, parseTrack } from './tracks.js';
 
 const SPAN_M = 420;
 const GRAB_PX = 16;
@@ -56,7 +55,7 @@ export class DrawView {
     if (!this.owned) this.name = await app.server.freeName(FIRST_NAME);
     this.panel();
     this.fix();
-    app.announce(app.server.connected ? 'Draw a closed line' : 'Drawing needs a server');
+    app.announce('Draw a closed line');
     if (more?.get('line')) {
       try {
         this.load(more.get('line'));
@@ -106,7 +105,7 @@ export class DrawView {
   }
 
   down(event) {
-    if (!this.isOpen || event.button > 0 || !this.app.server.connected) return;
+    if (!this.isOpen || event.button > 0) return;
     this.app.canvas.setPointerCapture(event.pointerId);
     const [sx, sy] = this.at(event);
     this.held = this.nearest(sx, sy);
@@ -225,7 +224,7 @@ export class DrawView {
   }
 
   ask(points) {
-    return this.app.server.post('api/drawings/check', this.drawing(points));
+    return checkDrawing(this.app, this.drawing(points));
   }
 
   changed() {
@@ -251,8 +250,7 @@ export class DrawView {
       this.fault = answer.ok ? null : answer.fault;
       this.hasRoad = answer.ok;
       if (answer.ok) {
-        const bytes = Uint8Array.from(atob(answer.track), (c) => c.charCodeAt(0));
-        this.road = parseTrack(bytes.buffer, app.engine.description);
+        this.road = answer.track;
         await this.drive();
         app.announce(`A road of ${Math.round(answer.length_m)} m`);
       } else app.announce(answer.fault.text);
@@ -291,8 +289,7 @@ export class DrawView {
         if (!isOwn) id = await app.server.freeName(id);
         if (id !== this.name.trim().toLowerCase() && !isOwn)
           app.say(`There is a ${this.name} already: saved as ${id}.`);
-        await app.server.post('api/tracks', { id, ...this.drawing(), replace: isOwn });
-        forgetTrack(id);
+        await saveDrawing(app, id, this.drawing(), isOwn);
         Object.assign(this, { saved: id, owned: id, name: id });
         if (this.isOpen) this.panel();
       }
@@ -306,7 +303,7 @@ export class DrawView {
 
   async download() {
     const id = await this.save();
-    if (id) make('a', { href: `api/tracks/${id}/centreline.csv`, download: `${id}.csv` }).click();
+    if (id) await downloadTrack(this.app, id, this.drawing());
   }
 
   async solve() {

@@ -3,7 +3,7 @@
 import { find, make } from './format.js';
 
 const WITHOUT_SERVER =
-  'Roads are checked and built by the server. Start one with the command hotlap play, and draw or open a file there.';
+  'Saved in this browser. To train on it, solve its optimum or open a track file, start a server: hotlap play.';
 const HOW_TO_DRAW = 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.';
 
 /** Buttons side by side. */
@@ -14,18 +14,16 @@ function row(...buttons) {
 /** Show the panel of a drawing as it is now. */
 export function showPanel(draw) {
   draw.optimum = make('p', { id: 'optimum' });
-  const parts = draw.app.server.connected
-    ? [
-        status(draw),
-        widthField(draw),
-        shapeButtons(draw),
-        nameField(draw),
-        trackButtons(draw),
-        fileButtons(draw),
-        draw.optimum,
-        openButton(draw),
-      ]
-    : [make('p', { text: WITHOUT_SERVER })];
+  const parts = [
+    status(draw),
+    widthField(draw),
+    shapeButtons(draw),
+    nameField(draw),
+    trackButtons(draw),
+    fileButtons(draw),
+    draw.optimum,
+    draw.app.server.connected ? openButton(draw) : make('p', { text: WITHOUT_SERVER }),
+  ];
   find('#side').replaceChildren(make('div', { class: 'panel stack' }, make('h2', { text: 'Draw a track' }), ...parts));
 }
 
@@ -130,7 +128,7 @@ function trackButtons(draw) {
   return row(
     { ...race, disabled, onclick: () => draw.save('race') },
     { text: 'Watch', disabled, onclick: () => draw.save('watch') },
-    { text: 'Train', disabled, onclick: () => draw.save('learn') },
+    { text: 'Train', disabled: disabled || !draw.app.server.has('runs'), onclick: () => draw.save('learn') },
   );
 }
 

@@ -85,6 +85,7 @@ export class Rivals {
       id: `${driver.id}-${number + 1}`,
       name: same > 1 ? `${single} ${number + 1}` : single,
       kind: driver.kind,
+      isRival: true,
       colour: driver.kind === 'casual' ? KINDS.casual : driverColour(driver),
       makePilot: (world, car) => {
         if (driver.kind === 'casual')

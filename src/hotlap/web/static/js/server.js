@@ -1,8 +1,17 @@
 // The server behind the page, where there is one; else the data files alone.
 
+import { hasOwn, listOwn } from './own_tracks.js';
+
 const RETRY_MS = 2000;
-const ORDER = ['champion', 'generalist', 'model', 'optimal', 'casual'];
-const NAMES = { champion: 'Champion', generalist: 'Generalist', optimal: 'Optimal driver', casual: 'Casual driver' };
+const ANY_TRACK = 'track-01';
+const ORDER = ['rival', 'champion', 'generalist', 'model', 'optimal', 'casual'];
+const NAMES = {
+  rival: 'Rival',
+  champion: 'Champion',
+  generalist: 'Generalist',
+  optimal: 'Optimal driver',
+  casual: 'Casual driver',
+};
 
 const PAGE_RUN = /^(?:run:)?page-(.+)-(\d+)$/;
 
@@ -80,7 +89,9 @@ export class Server extends EventTarget {
   }
 
   async tracks() {
-    return this.connected ? this.get('api/tracks') : (await fetch('data/tracks.json')).json();
+    return this.connected
+      ? this.get('api/tracks')
+      : [...(await (await fetch('data/tracks.json')).json()), ...listOwn()];
   }
 
   /** A name that no track has: the one wanted, or with a number. */
@@ -94,7 +105,8 @@ export class Server extends EventTarget {
 
   /** The drivers of a track: the server's, and those that ship with the page, which need not be driven first. */
   async drivers(track) {
-    const id = encodeURIComponent(track);
+    // On a road that only this browser has, those drive who drive any.
+    const id = encodeURIComponent(hasOwn(track) ? ANY_TRACK : track);
     const [shipped, served] = await Promise.all([
       fetch(`data/${id}.drivers.json`)
         .then((answer) => (answer.ok ? answer.json() : []))
@@ -102,8 +114,10 @@ export class Server extends EventTarget {
       this.connected ? this.get(`api/drivers?track=${id}`).catch(() => []) : [],
     ]);
     const ids = new Set(shipped.map((one) => one.id));
-    const usable = served.filter((one) => !ids.has(one.id) && (one.track === null || one.track === track));
-    return [...usable, ...shipped]
+    const isUsable = (one) => one.track === null || one.track === track;
+    const usable = served.filter((one) => !ids.has(one.id) && isUsable(one));
+    const fitting = hasOwn(track) ? shipped.filter((one) => one.policy && isUsable(one)) : shipped;
+    return [...usable, ...fitting]
       .sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))
       .map((one) => ({ ...one, name: driverName(one) }));
   }

@@ -266,7 +266,7 @@ export class Stage {
     this.picture.setLine(this.showLine);
     this.picture.draw(context, camera);
     for (const car of this.cars) {
-      if (this.bySpeed || !car.isGhost)
+      if (this.bySpeed || !(car.isGhost || car.isRival))
         car.trail.draw(context, camera, car.colour, this.engine.topSpeed, this.bySpeed, dpr);
     }
     this.swarm?.draw(context, camera, fraction, drawSwarm);

@@ -1,20 +1,26 @@
 // Track files: parsed for the engine, and as geometry for drawing.
 
 import { parseHeader } from './engine.js';
+import { buildOwn, hasOwn } from './own_tracks.js';
 
 const cache = new Map();
 
 /** The track with this id, loaded once. */
 export function loadTrack(id, description) {
   if (!cache.has(id)) {
-    const track = fetch(`data/${encodeURIComponent(id)}.track`).then(async (answer) => {
-      if (!answer.ok) throw new Error('The track of this link is not here. Another one is shown.');
-      return parseTrack(await answer.arrayBuffer(), description);
-    });
+    const track = hasOwn(id)
+      ? buildOwn(id, description).then((buffer) => parseTrack(buffer, description))
+      : fetchTrack(id, description);
     track.catch(() => cache.delete(id));
     cache.set(id, track);
   }
   return cache.get(id);
+}
+
+async function fetchTrack(id, description) {
+  const answer = await fetch(`data/${encodeURIComponent(id)}.track`);
+  if (!answer.ok) throw new Error('The track of this link is not here. Another one is shown.');
+  return parseTrack(await answer.arrayBuffer(), description);
 }
 
 /** Keep a track that came another way than from its data file. */
