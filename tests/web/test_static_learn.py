@@ -39,3 +39,23 @@ def test_untrained_cars_drive_at_once_and_the_status_is_true(static_page, open_p
     assert "page-track" not in option
     assert "Lantern Bay" in option
     assert page.errors == []
+
+
+def test_the_learning_is_played_from_untrained_cars_to_the_last_checkpoint(static_page, open_page):
+    page = open_page(f"{static_page.url}#learn")
+    page.wait("hotlap.app.stage.swarm && document.querySelector('[data-action=film]')")
+    steps = page.evaluate("hotlap.app.views.learn.run.checkpoints.map((one) => one.step)")
+    page.evaluate("void (hotlap.app.pace = 25)")  # of the film, a checkpoint every tenth of a second
+    page.evaluate(
+        "void (window.shown = [], hotlap.app.stage.setSwarm = ((set) => function (swarm) {"
+        "window.shown.push(hotlap.app.views.learn.shownStep); set.call(this, swarm); })(hotlap.app.stage.setSwarm))"
+    )
+    page.click("[data-action=film]")
+    page.wait("document.querySelector('#checkpoint').value === '0'")
+    assert page.evaluate("document.querySelector('[data-action=race-run]').disabled")
+    page.wait(f"window.shown.at(-1) === {steps[-1]} && !hotlap.app.views.learn.film")
+    shown = page.evaluate("window.shown")
+    assert shown[0] == 0
+    assert shown == sorted(shown)
+    assert len(shown) > len(steps) // 2
+    assert page.errors == []

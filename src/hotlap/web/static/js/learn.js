@@ -3,6 +3,7 @@
 import { KINDS } from './colours.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
 import { find, make, stepsText } from './format.js';
+import { learnButtons } from './learn_buttons.js';
 import { drawCharts } from './learn_charts.js';
 import { fetchBytes, runName } from './server.js';
 import { Swarm } from './swarm.js';
@@ -13,6 +14,8 @@ const RECORDED = 'recorded';
 const DEFAULT_RECIPE = 'racer-ppo';
 const OTHER_TRACK = '. Your own track stays chosen for the other views.';
 const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
+const UNTRAINED = `${SWARM_CARS} untrained cars, as they are before they learn`;
+const FILM_MS = 2500; // a checkpoint
 const ENDED = ['stopped', 'finished', 'failed'];
 
 export class LearnView {
@@ -44,6 +47,7 @@ export class LearnView {
 
   hide() {
     this.isOpen = false;
+    this.stopFilm();
     this.events?.close();
     this.events = null;
     const { stage } = this.app;
@@ -66,6 +70,7 @@ export class LearnView {
     const { app } = this;
     this.events?.close();
     this.events = null;
+    this.stopFilm();
     this.follows = true;
     this.shownStep = null;
     this.bestUrl = null;
@@ -224,9 +229,9 @@ export class LearnView {
 
   /** Bring panel, swarm and the best so far up to the run as it is now. */
   async refresh() {
-    const { app, run } = this;
+    const { run } = this;
     if (!this.isOpen || !run || !this.status) return;
-    const count = run.checkpoints.length;
+    const last = this.moments.length - 1;
     const fraction = run.steps ? Math.min(1, run.step / run.steps) : 0;
     const isTraining = run.state === 'running' || run.step > 0;
     const word =
@@ -234,46 +239,51 @@ export class LearnView {
     this.status.textContent = run.error
       ? `${word}: ${run.error}`
       : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
-    this.slider.max = Math.max(0, count - 1);
-    if (this.follows) this.slider.value = Math.max(0, count - 1);
-    const live = run.id !== RECORDED;
-    const index = Number(this.slider.value);
-    const checkpoint = run.checkpoints[index];
-    this.sliderText.textContent = checkpoint ? stepsText(checkpoint.step) : '0';
-    const buttons = [
-      make('button', {
-        class: 'button main',
-        text: 'Race it',
-        disabled: !checkpoint,
-        onclick: () => this.race(checkpoint),
-      }),
-    ];
-    if (live && run.state === 'running')
-      buttons.push(
-        make('button', { class: 'button', 'data-action': 'stop', text: 'Stop', onclick: () => this.command('stop') }),
-      );
-    if (live && run.state === 'stopped')
-      buttons.push(
-        make('button', {
-          class: 'button',
-          'data-action': 'resume',
-          text: 'Resume',
-          onclick: () => this.command('resume'),
-        }),
-      );
-    this.buttons.replaceChildren(...buttons);
+    this.slider.max = last;
+    if (this.follows) this.slider.value = last;
+    const moment = this.moments[Number(this.slider.value)];
+    this.sliderText.textContent = stepsText(moment.step);
+    this.buttons.replaceChildren(...learnButtons(this, moment, run.id !== RECORDED));
     this.charts();
     await this.showBest();
-    if (checkpoint && checkpoint.step !== this.shownStep) await this.swarm(checkpoint);
-    else if (!checkpoint && !app.stage.swarm) {
-      app.stage.setSwarm(new Swarm(app.engine, this.road, null, SWARM_CARS, 1));
-      app.announce(`${SWARM_CARS} untrained cars, as they are before they learn`);
-    }
+    if (moment.step !== this.shownStep) await this.swarm(moment);
+  }
+
+  /** The moments of a run that can be shown: untrained, then every checkpoint. */
+  get moments() {
+    return [{ step: 0, policy: null }, ...this.run.checkpoints];
   }
 
   slide(index) {
-    this.follows = index === this.run.checkpoints.length - 1;
-    this.refresh();
+    this.stopFilm();
+    this.goTo(index);
+  }
+
+  goTo(index) {
+    this.follows = index === this.moments.length - 1;
+    this.slider.value = index;
+    return this.refresh();
+  }
+
+  /** The learning as a film: untrained cars, then one checkpoint after the other. */
+  playFilm() {
+    if (this.film) {
+      this.stopFilm();
+      this.refresh();
+      return;
+    }
+    const next = () => {
+      const index = Number(this.slider.value) + 1;
+      if (index >= this.moments.length - 1) this.stopFilm();
+      this.goTo(Math.min(index, this.moments.length - 1));
+    };
+    this.film = setInterval(next, FILM_MS / this.app.pace);
+    this.goTo(0);
+  }
+
+  stopFilm() {
+    clearInterval(this.film);
+    this.film = null;
   }
 
   async command(name) {
@@ -285,14 +295,14 @@ export class LearnView {
     }
   }
 
-  async swarm(checkpoint) {
+  async swarm({ step, policy: url }) {
     const { app, run } = this;
-    this.shownStep = checkpoint.step;
+    this.shownStep = step;
     try {
-      const policy = parsePolicy(await fetchBytes(checkpoint.policy));
-      if (!this.isOpen || run.id !== this.run.id || this.shownStep !== checkpoint.step) return;
-      app.stage.setSwarm(new Swarm(app.engine, this.road, policy, SWARM_CARS, checkpoint.step));
-      app.announce(`${SWARM_CARS} cars after ${stepsText(checkpoint.step)} decisions`);
+      const policy = url ? parsePolicy(await fetchBytes(url)) : null;
+      if (!this.isOpen || run.id !== this.run.id || this.shownStep !== step) return;
+      app.stage.setSwarm(new Swarm(app.engine, this.road, policy, SWARM_CARS, step));
+      app.announce(policy ? `${SWARM_CARS} cars after ${stepsText(step)} decisions` : UNTRAINED);
     } catch (error) {
       app.say(error.message);
     }

@@ -5,10 +5,10 @@ import { COLOURS } from './colours.js';
 import { fractionText, setText } from './format.js';
 
 /** Draw the curves of a run up to now, with the checkpoint that is shown, and say its newest figures. */
-export function drawCharts({ run, slider, newest, lapChart, doneChart, gapChart, returnChart }) {
+export function drawCharts({ run, moments, slider, newest, lapChart, doneChart, gapChart, returnChart }) {
   const curve = (key, colour, name) => ({ ...(run.curves?.[key] || { step: [], value: [] }), colour, name });
   const limit = Math.max(run.steps, 1);
-  const at = run.checkpoints[Number(slider.value)]?.step ?? null;
+  const at = moments[Number(slider.value)]?.step ?? null;
   const levels = [
     run.casual_lap_time_sec ? { value: run.casual_lap_time_sec, colour: COLOURS.faint, name: 'casual' } : null,
     run.optimal_lap_time_sec ? { value: run.optimal_lap_time_sec, colour: COLOURS.optimum, name: 'optimum' } : null,

@@ -58,6 +58,7 @@ export class RaceView {
     if (friend) this.friend = friend;
     if (this.friend && this.friend.replay.road !== this.app.track.road) this.friend = null;
     if (friend || wanted) this.isChosen = true;
+    else if (isStarted) this.isChosen = false; // whoever comes next on the ladder
     this.wanted = friend ? FRIEND : wanted || (this.isChosen ? this.wanted : null);
     if (friend || wanted || isStarted) this.format = 'ghost';
     await this.prepare();
@@ -237,7 +238,7 @@ export class RaceView {
     else if (run.laps.length && run.laps.at(-1).tick === run.tick) this.flash(lapText(run.laps.at(-1).time));
     else if (run.tick >= MAX_TICKS) this.prepare();
     this.still = car.pose.speed < STILL_MPS && run.tick > STILL_TICKS ? this.still + 1 : 0;
-    if (this.still === STILL_TICKS) this.flash('Stuck? Backspace puts you back on the road');
+    if (this.still === STILL_TICKS) this.flash(`Stuck? ${isTouch() ? '⚑' : 'Backspace'} puts you back on the road`);
     hud.showDelta(this.delta ?? 0, this.ghost ? `against ${this.ghost.name}` : null);
   }
 
@@ -317,6 +318,8 @@ export class RaceView {
     event.preventDefault();
   }
 }
+
+const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
 /** The best medal that a lap earns, or null. */
 function medalOf(track, seconds) {

@@ -12,6 +12,8 @@ import { TrackPicture } from './tiles.js';
 
 const MAX_FRAME_S = 0.1;
 const GHOST_NEAR_M = 9;
+const LOOK_FRAMES = 50; // after which frame times are looked at again
+const SLOW_FRAME_MS = 20;
 
 export class Stage {
   constructor(engine, canvas, minimap) {
@@ -238,6 +240,11 @@ export class Stage {
       }
       this.particles.update(seconds * this.pace);
     }
+    this.numFrames = (this.numFrames || 0) + 1;
+    if (this.numFrames % LOOK_FRAMES === 0 && this.camera.turn && !this.isSlow) {
+      const latest = this.frames.slice(-LOOK_FRAMES).sort((one, other) => one - other);
+      this.isSlow = latest[LOOK_FRAMES >> 1] > SLOW_FRAME_MS;
+    }
     this.draw(this.paused ? 1 : this.debt / this.tickSeconds, seconds);
     this.works.push(performance.now() - began);
     if (this.works.length > 2000) this.works.shift();
@@ -264,6 +271,8 @@ export class Stage {
     const target = poses[this.focus] || this.swarm?.target() || null;
     camera.update(this.track, target, seconds);
     this.picture.setLine(this.showLine);
+    // Smoothing a turned picture costs a slow machine frames; a steady picture matters more.
+    context.imageSmoothingEnabled = !(camera.turn && this.isSlow);
     this.picture.draw(context, camera);
     for (const car of this.cars) {
       if (this.bySpeed || !(car.isGhost || car.isRival))
