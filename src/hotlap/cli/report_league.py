@@ -15,9 +15,8 @@ def report_league(
     drivers: Sequence[str], out: Path | None, track: str | None, num_races: int, seed: int, as_json: bool
 ) -> None:
     """Race the drivers, or all that come with Hotlap, on a track or on those that are built in, and write the page."""
-    from hotlap.drivers.driver import BUILT_IN
-    from hotlap.evaluation.league import CARS_PER_DRIVER, drive_league
-    from hotlap.models.shipped_models import SHIPPED_NAMES, champion_tracks
+    from hotlap.evaluation.league import CARS_PER_DRIVER, LEAGUE_DRIVERS, drive_league
+    from hotlap.models.shipped_models import champion_tracks
     from hotlap.reports.html import PAGE_NAME
     from hotlap.reports.pages.league_page import league_table, pair_table
     from hotlap.reports.pages.report import write_league_report
@@ -26,8 +25,7 @@ def report_league(
 
     if out is None:
         raise ConfigError("--out: the report on races needs a folder. Name one.")
-    # The optimal driver follows a plan: another car throws it off.
-    names = drivers or [*(name for name in BUILT_IN if name != "optimal"), *SHIPPED_NAMES]
+    names = drivers or LEAGUE_DRIVERS
     written = [name if "*" in name else f"{name}*{CARS_PER_DRIVER}" for name in names]
     tracks = champion_tracks() if track is None else [track]
     writable(out / PAGE_NAME)

@@ -10,9 +10,12 @@ from hotlap.envs.race_defaults import DEFAULT_LAPS, DEFAULT_START, RaceStart
 from hotlap.errors import ConfigError
 from hotlap.evaluation.race_results import DriverResult, PairResult, RaceResults, join_entries, summarise_races
 from hotlap.evaluation.races import Entry, OnProgress, RaceCounts, check_entries, race
+from hotlap.models.shipped_models import SHIPPED_NAMES
 
 MAX_LEAGUE_RACES = 100_000
 CARS_PER_DRIVER = 2
+# All that ship. The optimal driver is not among them: it follows a plan, and another car throws it off.
+LEAGUE_DRIVERS = ("casual", *SHIPPED_NAMES)
 _CARS_AT_ONCE = 1024  # more take more memory and are no faster
 
 
