@@ -14,7 +14,7 @@ from hotlap.models.shipped_models import SHIPPED_NAMES
 
 MAX_LEAGUE_RACES = 100_000
 CARS_PER_DRIVER = 2
-# All that ship. The optimal driver is not among them: it follows a plan, and another car throws it off.
+# All that ship but the optimal driver, which needs CasADi and follows a solved plan.
 LEAGUE_DRIVERS = ("casual", *SHIPPED_NAMES)
 _CARS_AT_ONCE = 1024  # more take more memory and are no faster
 
