@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import ablations
+import league
 import method_table
+import overtaking
 import road_statistics
 from hotlap.atomic_files import atomic_write
 from hotlap.evaluation.evaluate import Evaluation
@@ -326,6 +328,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "lunar-line": lunar_line,
     "roads": roads_table,
     "roads-line": roads_line,
+    "league": lambda: league.describe(read("league")),
+    "overtaking": lambda: markdown(overtaking.HEADS, overtaking.rows(read("overtaking"))),
 }
 
 

@@ -312,3 +312,19 @@ def test_training_over_the_bridge_is_measured_with_and_without_it(compiled, caps
     for name in ("recipe_figures", "library_figures"):
         for figures in found[name].values():
             assert min(figures["decisions_per_sec"], figures["cpu_ms_per_decision"]) > 0.0
+
+
+@pytest.mark.usefixtures("compiled")
+def test_a_driver_is_measured_in_the_first_overtaking_scenarios(capsys, tmp_path):
+    script = load("overtaking")
+    assert script.main(["casual", "--first", "2", "--json", str(tmp_path / "few.json")]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[:3] == ["driver", "safe", "overtakes"]
+    [driver] = json.loads((tmp_path / "few.json").read_text(encoding="utf-8"))["drivers"]
+    assert (driver["driver"], driver["overall"]["scenarios"]) == ("casual", 2)
+    assert script.main(["casual", "--first", "0"]) == 2
+    assert capsys.readouterr().err == "overtaking: --first must be from 1 to 2400, got 0.\n"
+
+
+def test_a_league_of_too_few_races_gets_one_line(capsys):
+    assert load("league").main(["--races", "2"]) == 2
+    assert capsys.readouterr().err == "league: a league has from 3 races, one a track, to 100000, got 2.\n"

@@ -1,4 +1,4 @@
-"""`hotlap report`: a page on training runs, or on where a driver loses time against the optimal lap."""
+"""`hotlap report`: a page on training runs, on where a driver loses time against the optimal lap, or on races."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,6 +12,7 @@ from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
 from hotlap.cli.driver_lookup import own_road, say_if_other_road
 from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
+from hotlap.cli.report_league import LEAGUE, LEAGUE_RACES, report_league
 from hotlap.errors import ConfigError, HotlapError, OptimalError
 from hotlap.reports.formatting import lost_or_gained
 
@@ -21,7 +22,11 @@ REPLAY_SUFFIX = ".json"
 
 def report(
     subjects: Annotated[
-        list[str], typer.Argument(metavar="RUN…|DRIVER|RACE", help="Runs, or one model, driver or race replay.")
+        list[str],
+        typer.Argument(
+            metavar="RUN…|DRIVER|RACE|races",
+            help="Runs, or one model, driver or race replay; or `races`, alone or before the drivers of a league.",
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page and its pictures; default for one run: RUN/report.")
@@ -39,7 +44,10 @@ def report(
     solve: Annotated[
         bool, typer.Option("--solve", help="Solve the optimal laps of --tracks that are not known, and keep them.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the driver's randomness, and of random starts.")] = 0,
+    races: Annotated[
+        int | None, typer.Option(help=f"Number of races of `hotlap report races`. Default: {LEAGUE_RACES}.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the driver's randomness, of random starts and of races.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Write a page on how a run learned and drives, on several runs compared, or on where a driver loses time.
@@ -47,6 +55,8 @@ def report(
     A run may still be training. A driver is a model file, champion, generalist, casual or optimal, and needs --out.
 
     A race is the .json that `hotlap race --replay` wrote; it is driven again and needs --out.
+
+    `races` is a league of the drivers that come with Hotlap, or of those named after it, on the built-in tracks.
 
     With --tracks the page is on how a driver, or a run's model, drives the roads of track files; none is imported.
 
@@ -61,6 +71,11 @@ def report(
         return
     if starts is not None or solve:
         raise ConfigError(f"--{'solve' if solve else 'starts'}: it is for track files. Name them with --tracks.")
+    if subjects[0] == LEAGUE and not is_run(LEAGUE):
+        report_league(subjects[1:], out, track, LEAGUE_RACES if races is None else races, seed, as_json)
+        return
+    if races is not None:
+        raise ConfigError("--races: it is for a league. Write: hotlap report races --races N --out DIR.")
     not_runs = [subject for subject in subjects if not is_run(subject)]
     if len(subjects) == 1 and not_runs and subjects[0].endswith(REPLAY_SUFFIX):
         _report_race(Path(subjects[0]), out, track, as_json)

@@ -172,7 +172,7 @@ def turn_grids(num_races: int, num_cars: int, seed: int) -> NDArray[np.int64]:
     return turned.reshape(-1, num_cars)[:num_races].astype(np.int64)
 
 
-class _Pilot:
+class Pilot:
     """Drives the cars of one entry: a policy by compiled code in several threads, any other driver as it is."""
 
     def __init__(self, entry: Entry, fleet: RaceFleet, rows: NDArray[np.int64], seed: int, num_threads: int) -> None:
@@ -229,7 +229,7 @@ def race(
     fleet.reset()
     rows = np.arange(fleet.num_cars).reshape(num_races, num_cars)
     owned = np.split(rows, np.cumsum([entry.num_cars for entry in entries])[:-1], axis=1)
-    pilots = [_Pilot(entry, fleet, part.reshape(-1), seed, threads) for entry, part in zip(entries, owned, strict=True)]
+    pilots = [Pilot(entry, fleet, part.reshape(-1), seed, threads) for entry, part in zip(entries, owned, strict=True)]
     repeat, counter, actions = (
         1 if is_every_tick_shown else gcd(*(one.action_repeat for one in pilots)),
         RaceCounter(fleet),

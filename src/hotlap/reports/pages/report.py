@@ -1,4 +1,4 @@
-"""Writes reports to disk: a page and its pictures, on a driver's lap, on many roads, on a race, or on training runs."""
+"""Writes reports to disk: a page and its pictures, on a lap, on many roads, on a race, on a league, or on runs."""
 
 import os
 import shutil
@@ -9,17 +9,20 @@ from pathlib import Path
 
 from hotlap.errors import OutputFileError
 from hotlap.evaluation.lap_comparison import Comparison
+from hotlap.evaluation.league import League
 from hotlap.evaluation.race_replay import RaceReplay
 from hotlap.evaluation.races import RaceCounts
 from hotlap.reports.formatting import counted
 from hotlap.reports.html import PAGE_NAME, Picture
 from hotlap.reports.model_laps import Baselines, ModelLaps, fastest_laps
 from hotlap.reports.pages.lap_page import render_comparison
+from hotlap.reports.pages.league_page import render_league
 from hotlap.reports.pages.race_page import render_race
 from hotlap.reports.pages.roads_page import render_roads
 from hotlap.reports.pages.run_page import RunPictures, render_run, render_runs
 from hotlap.reports.plots.chart import short_name
 from hotlap.reports.plots.lap_charts import draw_comparison, draw_deltas
+from hotlap.reports.plots.league_chart import draw_league
 from hotlap.reports.plots.learning_curves import draw_lap_times, draw_learning_curve, draw_reward_terms
 from hotlap.reports.plots.maps import draw_path, draw_racing_lines, draw_road
 from hotlap.reports.plots.panels import colour_of
@@ -40,6 +43,7 @@ PICTURE_NAMES = (
     "laps.png",
     "reward-terms.png",
     "gaps.png",
+    "league.png",
 )
 ROAD_PICTURES = "road-[0-9][0-9]-*.png"  # those of a report on roads
 
@@ -71,6 +75,14 @@ def write_race_report(replay: RaceReplay, counts: RaceCounts, history: RaceHisto
     caption = "Each car's gap to the winner along the race; where a line ends, the car was out."
     picture = Picture("gaps.png", "Gaps", caption, png, is_chart=True)
     return _write(folder, render_race(replace(replay, drivers=names), counts, track, picture), [picture])
+
+
+def write_league_report(league: League, folder: Path) -> Path:
+    """Write the page on a league and its picture into `folder`; returns the page's path."""
+    _make_folder(folder)
+    png = draw_league(league, [short_name(one.driver) for one in league.drivers])
+    picture = Picture("league.png", "Ratings", "Each driver's Elo with its 95 % interval.", png, is_chart=True)
+    return _write(folder, render_league(league, picture), [picture])
 
 
 def write_run_report(
