@@ -113,7 +113,11 @@ def test_a_step_before_reset_or_after_close_is_refused(make):
         ({"config": {"weight": 1}}, ConfigError, "unknown key 'weight'"),
         ({"config": 5}, ConfigError, "must be a mapping or a path"),
         ({"render_mode": "rgb_array"}, ConfigError, "cannot render"),
-        ({"observation": "camera"}, ConfigError, "observation must be 'rays' or 'road' or 'road-2', got 'camera'"),
+        (
+            {"observation": "camera"},
+            ConfigError,
+            "observation must be 'rays' or 'road' or 'road-2' or 'race', got 'camera'",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(make, arguments, kind, words):

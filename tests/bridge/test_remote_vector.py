@@ -160,7 +160,11 @@ def test_one_bad_action_is_refused_and_no_car_moves(make, binary):
         ({"track_id": []}, ConfigError, "at least one track"),
         ({"track_id": ["track-01", "nowhere"]}, UnknownTrackError, "'nowhere' is not known"),
         ({"render_mode": "rgb_array"}, ConfigError, "cannot render"),
-        ({"observation": "camera"}, ConfigError, "observation must be 'rays' or 'road' or 'road-2', got 'camera'"),
+        (
+            {"observation": "camera"},
+            ConfigError,
+            "observation must be 'rays' or 'road' or 'road-2' or 'race', got 'camera'",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(make, arguments, kind, words):

@@ -51,8 +51,11 @@ def test_the_learning_is_played_from_untrained_cars_to_the_last_checkpoint(stati
         "window.shown.push(hotlap.app.views.learn.shownStep); set.call(this, swarm); })(hotlap.app.stage.setSwarm))"
     )
     page.click("[data-action=film]")
-    page.wait("document.querySelector('#checkpoint').value === '0'")
-    assert page.evaluate("document.querySelector('[data-action=race-run]').disabled")
+    # Untrained cars are no opponent; asked at once, as the film goes on.
+    page.wait(
+        "document.querySelector('#checkpoint').value === '0' && "
+        "document.querySelector('[data-action=race-run]').disabled"
+    )
     page.wait(f"window.shown.at(-1) === {steps[-1]} && !hotlap.app.views.learn.film")
     shown = page.evaluate("window.shown")
     assert shown[0] == 0

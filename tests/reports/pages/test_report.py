@@ -79,7 +79,7 @@ def test_earlier_report_is_replaced_and_other_files_stay(comparison, track, tmp_
 
 
 def test_every_picture_is_listed_and_documented():
-    assert {*LAP_FILES, *RUN_FILES, "deltas.png", "gaps.png"} == set(report.PICTURE_NAMES)
+    assert {*LAP_FILES, *RUN_FILES, "deltas.png", "gaps.png", "league.png"} == set(report.PICTURE_NAMES)
     text = (Path(__file__).resolve().parents[3] / "docs" / "report.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`([\w-]+\.png)`", text))
     roads = set(fnmatch.filter(documented, report.ROAD_PICTURES))

@@ -9,6 +9,8 @@ import { buildWalls } from './road_walls.js';
 
 const IMPORT_SPACING_M = 4;
 const MIN_POINTS = 8;
+// How fast future progress loses its worth in the outlook, a second; as in the simulator's speed profile.
+const DISCOUNT_PER_S = 0.30304;
 const START_GRIP = 0.6;
 const FAR_SPAN = 16;
 const NEAR_SPAN = 4;
@@ -155,6 +157,7 @@ function pack(road, header, description) {
 function nodeValues(road, { car }) {
   const { step: stepM, size: numNodes, curvature } = road;
   const speeds = speedProfile({ stepM, numNodes, curvature }, car, START_GRIP);
+  const outlookM = outlook(speeds, stepM);
   const single = Math.fround;
   return road.x.map((x, k) => ({
     x_m: single(x),
@@ -167,7 +170,26 @@ function nodeValues(road, { car }) {
     wall_right_m: single(road.wallRight[k]),
     curvature_radpm: single(road.curvature[k]),
     start_speed_mps: single(speeds[k]),
+    outlook_m: single(outlookM[k]),
   }));
+}
+
+/** The discounted progress (m) of a car that drives on from each node at these speeds, as the server computes it. */
+function outlook(speeds, stepM) {
+  const found = new Array(speeds.length);
+  let firstM = 0;
+  for (let lap = 0; lap < 2; lap += 1) {
+    let [aheadM, kept] = [firstM, 1];
+    for (let k = speeds.length - 1; k >= 0; k -= 1) {
+      const half = (0.5 * DISCOUNT_PER_S * stepM) / Math.max(speeds[k], 1);
+      const fraction = (1 - half) / (1 + half);
+      aheadM = stepM / (1 + half) + fraction * aheadM;
+      kept *= fraction;
+      found[k] = aheadM;
+    }
+    if (lap === 0) firstM = aheadM / (1 - kept);
+  }
+  return found;
 }
 
 /** The wall points of every node, in float32, and how far the walls stray from straight lines between them. */
