@@ -107,6 +107,7 @@ def test_an_unexpected_error_keeps_its_traceback(monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+@pytest.mark.usefixtures("compiled")  # compiling ends with its own pass first
 def test_ctrl_c_ends_with_130_and_no_traceback():
     # The signal comes once the command runs: a fixed delay from outside would fail on a busy machine.
     code = (
