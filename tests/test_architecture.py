@@ -31,6 +31,7 @@ HEAVY = (
 # Tests of a whole package rather than of one file.
 WHOLE_PACKAGE_TESTS = {"physics_version", "determinism", "golden", "properties", "registration", "end_to_end"}
 MAX_LINES = 350
+MADE = {"__pycache__", ".hypothesis", "hotlap.egg-info", "node_modules", "_build"}  # by tools, not by people
 WRITTEN_BY_HAND = {".py", ".js", ".mjs", ".css", ".html"}
 
 
@@ -52,8 +53,7 @@ def project_files() -> Iterator[Path]:
     yield from (path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")  # a worktree's is a file
     for top in ("src", "tests", "tools", "benchmarks", "docs", "experiments", "examples", ".ci"):
         for path in (ROOT / top).rglob("*"):
-            made = {"__pycache__", ".hypothesis", "hotlap.egg-info", "node_modules"} & set(path.relative_to(ROOT).parts)
-            if path.is_file() and not made:
+            if path.is_file() and not MADE.intersection(path.relative_to(ROOT).parts):
                 yield path
 
 
