@@ -11,8 +11,8 @@ from torch import Tensor
 from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.stream_fleet import StreamFleet
+from hotlap.envs.tensor_engines import CarEngine, open_engine
 from hotlap.errors import StateError
-from hotlap.learning.engines import CarEngine, open_engine
 from hotlap.learning.race_seats import RaceSeats
 from hotlap.models.model_file import PolicyArrays
 from hotlap.sim.world import OBS_PROGRESS

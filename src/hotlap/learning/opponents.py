@@ -20,7 +20,8 @@ from hotlap.models.model_file import ModelFile, PolicyArrays
 
 STATE = "opponents."  # prefix of the columns in a saved state
 LEAGUE_FLOOR = 0.1  # added to how often a version still wins, so that every one is met
-HALF_LIFE = 2  # the counts of wins are divided by this whenever a version is kept
+FORGETTING = 2  # the counts of wins are divided by this whenever a version is kept
+_SEED_PART = 0x0BB0  # sets these random numbers apart from others of the same seed
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class Opponents:
 
     def begin(self, seed: int) -> None:
         """Draw the drivers of the first races."""
-        self._rng = np.random.default_rng([seed, 0x0BB0])
+        self._rng = np.random.default_rng([seed, _SEED_PART])
         self._counts.zero_()
         self._next_version, self._leaving, self._has_versions = self._settings.league_interval, -1, False
         self._draw()
@@ -144,7 +145,7 @@ class Opponents:
             self._leaving = self._num_named + int(np.argmin(self.win_rates()[self._num_named :]))
         if self._leaving >= 0 and not (self._driver == self._leaving).any():
             self._nets[self._leaving].load(policy())
-            self._counts //= HALF_LIFE
+            self._counts //= FORGETTING
             self._counts[:, self._leaving] = 0
             self._leaving = -1
 
@@ -215,15 +216,11 @@ class Opponents:
 
 def _who_drives(named: Sequence[NamedDriver], league: int, row_tracks: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(drivers, rows): whether a driver may drive a car that does not learn."""
-    found = [
-        np.ones(len(row_tracks), np.bool_) if driver.tracks is None else np.isin(row_tracks, list(driver.tracks))
-        for driver in named
-    ]
-    return (
-        np.stack([*found, *([np.ones(len(row_tracks), np.bool_)] * league)])
-        if found or league
-        else np.zeros((0, len(row_tracks)), np.bool_)
-    )
+    found = np.ones((len(named) + league, len(row_tracks)), np.bool_)
+    for number, driver in enumerate(named):
+        if driver.tracks is not None:
+            found[number] = np.isin(row_tracks, list(driver.tracks))
+    return found
 
 
 def _generator_words(rng: np.random.Generator) -> NDArray[np.uint64]:

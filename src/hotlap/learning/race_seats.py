@@ -3,12 +3,13 @@
 So cars that do not learn never reach the rollout or the loss.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from hotlap.envs.race_fleet import RaceFleet
+from hotlap.envs.tensor_engines import begin_fleet, open_engine
 from hotlap.hyperparameters import RaceSettings
-from hotlap.learning.engines import begin_fleet, open_engine
 from hotlap.learning.opponents import Opponents
 from hotlap.learning.race_rewards import Decision, race_reward
 from hotlap.sim.race import RACING
@@ -41,10 +42,8 @@ class RaceSeats:
     def begin(self, seed: int) -> None:
         """Begin all races; race i gets the seed `seed` + i. Their ends are spread over the length of a race."""
         begin_fleet(self._fleet, seed)
-        limit, num_races = int(self._fleet.race_rules["max_ticks"][0]), self._fleet.num_races
-        for race in range(num_races):
-            part = slice(race * self._fleet.cars_per_race, (race + 1) * self._fleet.cars_per_race)
-            self._fleet.entrants["tick"][part] = race * limit // num_races
+        ticks = np.arange(self._fleet.num_races) * int(self._fleet.race_rules["max_ticks"][0]) // self._fleet.num_races
+        self._fleet.entrants["tick"] = np.repeat(ticks, self._fleet.cars_per_race)
         self.opponents.begin(seed)
         self.load()
 

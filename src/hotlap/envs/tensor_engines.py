@@ -1,5 +1,6 @@
 """The simulator of a fleet as tensors on one device: the fleet's own memory, or that of a GPU."""
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from hotlap.envs.stream_fleet import StreamFleet
 from hotlap.sim.race import ENTRANT_DTYPE
 from hotlap.sim.world import NUM_ACTIONS
 
-_KINDS = {"f": torch.float32, "i": torch.int32, "u": torch.int32}
+_TYPES = {"<f4": torch.float32, "<i4": torch.int32, "<u4": torch.int32, "|b1": torch.bool}
 
 
 class CarEngine(Protocol):
@@ -57,8 +58,8 @@ class HostEngine:
         self.terminated, self.truncated = torch.from_numpy(batch.terminated), torch.from_numpy(batch.truncated)
         self.infos, self.final_infos = map(_words_of, (batch.infos, batch.final_infos))
         if isinstance(fleet, RaceFleet):
-            self.entrants = entrant_columns(_words_of(fleet.entrants))
-            self.final_entrants = entrant_columns(_words_of(fleet.field.final_entrants))
+            self.entrants = _entrant_columns(_words_of(fleet.entrants))
+            self.final_entrants = _entrant_columns(_words_of(fleet.field.final_entrants))
 
     def begin(self, seed: int) -> None:
         """Begin an episode for every car or race; number i gets the seed `seed` + i."""
@@ -101,8 +102,8 @@ class GpuEngine:
         ))  # fmt: skip
         self.infos, self.final_infos = words(batch.infos), words(batch.final_infos)
         if isinstance(fleet, RaceFleet):
-            self.entrants = entrant_columns(words(self._cars.field.entrants))
-            self.final_entrants = entrant_columns(words(self._cars.field.final_entrants))
+            self.entrants = _entrant_columns(words(self._cars.field.entrants))
+            self.final_entrants = _entrant_columns(words(self._cars.field.final_entrants))
 
     def begin(self, seed: int) -> None:
         """Begin an episode for every car or race; number i gets the seed `seed` + i."""
@@ -139,12 +140,17 @@ def begin_fleet(fleet: "AnyFleet | RaceFleet", seed: int) -> None:
     fleet.reset()
 
 
-def entrant_columns(words: Tensor) -> dict[str, Tensor]:
-    """The columns of ENTRANT_DTYPE as views of its records, which are int32 words (N, …)."""
-    found = {}
-    for name, (kind, offset) in ((name, part[:2]) for name, part in (ENTRANT_DTYPE.fields or {}).items()):
-        found[name] = words[:, offset // 4].view(_KINDS[kind.kind])
+def columns_of(words: Tensor, dtype: "np.dtype[np.void]", names: Iterable[str]) -> dict[str, Tensor]:
+    """Columns of records, which are int32 words (N, …), as views; no copies."""
+    records, found = words.view(torch.uint8), {}
+    for name in names:
+        kind, offset = dtype.fields[name][:2]  # type: ignore[index]
+        found[name] = records[:, offset : offset + kind.itemsize].view(_TYPES[kind.str])[:, 0]
     return found
+
+
+def _entrant_columns(words: Tensor) -> dict[str, Tensor]:
+    return columns_of(words, ENTRANT_DTYPE, ENTRANT_DTYPE.names or ())
 
 
 def _words_of(records: Any) -> Tensor:
