@@ -68,7 +68,11 @@ def test_settings_that_make_no_race_are_refused(changes, message):
 
 @pytest.mark.parametrize(
     ("driver", "message"),
-    [("casual", "casual has no weights"), ("champion", "decides every 4 ticks, this run every 2")],
+    [
+        ("nobody", "race.opponents: driver 'nobody' is not known"),
+        ("casual", "casual has no weights"),
+        ("champion", "decides every 4 ticks, this run every 2"),
+    ],
 )
 def test_drivers_that_cannot_drive_here_are_refused(driver, message):
     config = race_config(

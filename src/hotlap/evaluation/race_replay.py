@@ -25,6 +25,7 @@ from hotlap.tracks.digest import track_digest
 FORMAT = "hotlap-race-replay-1"
 MAX_STEPS = 1 << 20
 MAX_FILE_BYTES = 256 << 20
+_REMEDY = "`hotlap race --replay FILE` writes one."
 _FIELDS = {"format", "race_version", "track", "track_digest", "laps", "start", "seed", "drivers", "slots"}
 _FIELDS |= {"repeat", "steps", "actions", "race_times_s"}
 
@@ -90,12 +91,16 @@ def read_replay(path: Path) -> RaceReplay:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise InputFileError(f"{path}: there is no such file.") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ReplayError(f"{path}: is no race replay ({type(error).__name__}).") from None
+    except OSError as error:
+        raise InputFileError(f"{path}: cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError):
+        raise ReplayError(f"{path}: is no race replay: it holds no JSON. {_REMEDY}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or set(data) != _FIELDS:
-        raise ReplayError(f"{path}: is no race replay of the format {FORMAT}.")
+        raise ReplayError(f"{path}: is no race replay of the format {FORMAT}. {_REMEDY}")
     if data["race_version"] != RACE_VERSION:
-        raise ReplayError(f"{path}: was driven with race version {data['race_version']!r:.40}; this is {RACE_VERSION}.")
+        raise ReplayError(
+            f"{path}: was driven with race version {data['race_version']!r:.40}; this is {RACE_VERSION}. {_REMEDY}"
+        )
     return _checked(path, data)
 
 

@@ -10,7 +10,7 @@ from hotlap.drivers.driver import BUILT_IN
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.race_fleet import LAPS, RaceFleet
 from hotlap.envs.spaces import action_space
-from hotlap.errors import ConfigError
+from hotlap.errors import ConfigError, DriverError
 from hotlap.learning.cars import Cars
 from hotlap.learning.opponents import NamedDriver, Opponents
 from hotlap.learning.race_seats import RaceSeats
@@ -51,7 +51,10 @@ def find_opponents(config: RunConfig, track_ids: Sequence[str]) -> list[NamedDri
             homes = champion_tracks()
             places = [(track, frozenset({number})) for number, track in enumerate(track_ids) if track in homes]
         for track_id, numbers in places:
-            model = read_model(find_driver_file(name, track_id))
+            try:
+                model = read_model(find_driver_file(name, track_id))
+            except DriverError as error:
+                raise ConfigError(f"race.opponents: {error}") from None
             _check_opponent(name, model, config)
             found.append(NamedDriver(f"{name} {track_id}" if numbers else name, model, numbers))
     return found
