@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import kernel
+from hotlap.sim.guide_line import guide_line
 from hotlap.sim.maths import mix
-from hotlap.sim.speed_profile import outlook
 
 F = np.float32
 U = np.uintp  # unsigned indices: numba need not look for negative ones
@@ -81,7 +81,8 @@ NODE_DTYPE = np.dtype(
         ("wall_right_m", np.float32),
         ("curvature_radpm", np.float32),
         ("start_speed_mps", np.float32),  # a speed from which the rest of the lap can be driven
-        ("outlook_m", np.float32),  # the discounted progress of a car that drives on at these speeds
+        ("guide_left_m", np.float32),  # the line of least curvature, left of the centreline (see guide_line.py)
+        ("guide_mps", np.float32),  # and the progress along the lap of a car that follows it
     ],
     align=True,
 )
@@ -121,7 +122,8 @@ def pack_ribbons(tracks: Sequence[RibbonNodes], start_speeds_mps: Sequence[NDArr
         head["first_node"], head["num_nodes"] = first, track.num_nodes
         head["step_m"], head["length_m"] = track.step_m, track.length_m
         head["widest_wall_m"] = max(track.wall_left_m.max(), track.wall_right_m.max())
-        driven = {"start_speed_mps": start_speed_mps, "outlook_m": outlook(start_speed_mps, track.step_m)}
+        guide_left_m, guide_mps = guide_line(track)
+        driven = {"start_speed_mps": start_speed_mps, "guide_left_m": guide_left_m, "guide_mps": guide_mps}
         for name in NODE_DTYPE.names or ():
             nodes[name][first:last] = driven[name] if name in driven else getattr(track, name)
         loop = _portals(nodes[first:last])
