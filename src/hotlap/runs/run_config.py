@@ -56,7 +56,7 @@ class RacerOptions:
     )
     observation: ObservationName = setting(
         DEFAULT_OBSERVATION,
-        "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further; or `race`, "
+        "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further and shows the guide; or `race`, "
         "which is `road` and the other cars.",
     )
     tracks: tuple[str, ...] = setting(

@@ -36,7 +36,8 @@ RULES_DTYPE = np.dtype(
 def reward_terms(rules, moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
-    `moved_fraction` is the tick's distance over the unit of progress (`world.progress_unit`); `speed_fraction` is the speed over the top speed.
+    `moved_fraction` is the tick's distance over the unit of progress (`world.progress_unit`); `speed_fraction` is the
+    speed over the top speed.
     """
     return (
         rules.progress * moved_fraction,
