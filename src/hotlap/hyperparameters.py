@@ -19,7 +19,7 @@ _MAX_GRAD_NORM = "Gradients are clipped to this norm."
 
 @dataclass(frozen=True)
 class PPOSettings:
-    """PPO; the last five keys are additions to stable-baselines3's."""
+    """PPO; the last four keys are additions to stable-baselines3's."""
 
     needs_continuous_actions: ClassVar[bool] = False
 
@@ -43,12 +43,6 @@ class PPOSettings:
     )
     min_std: float = setting(0.0, "Lower bound of the actions' standard deviation.", NOT_NEGATIVE)
     final_min_std: float = setting(0.0, "`min_std` changes linearly to this value over the run.", NOT_NEGATIVE)
-    group_size: int = setting(
-        1,
-        "Racer: so many cars begin each episode at the same place, and what an action gained is measured against the "
-        "others of its group instead of the value network alone; 1: no groups.",
-        Range(1, 1024),
-    )
 
     def __post_init__(self) -> None:
         check_ranges(self)

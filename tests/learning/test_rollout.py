@@ -20,12 +20,8 @@ class ThreeCars(SimpleNamespace):
 
     def __init__(self):
         super().__init__(obs=torch.ones(3, 1), final_obs=torch.zeros(3, 1), actions=torch.zeros(3, 2), num_steps=0)
-        self.groups = None
         self.infos = torch.zeros(3, INFO_DTYPE.itemsize // 4, dtype=torch.int32)
         self.episode_returns, self.episode_lengths = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=int)
-
-    def gather_groups(self):
-        return None
 
     def step(self):
         self.rewards = torch.full((3,), REWARDS[self.num_steps])

@@ -51,13 +51,6 @@ class RewardRules:
         unit="s",
         camel="progressTime",
     )
-    edge_margin_m: float = setting(
-        0.0,
-        "The penalty for leaving the road begins so far inside its edge. A lap is clean up to the edge all the same.",
-        Range(0, 10),
-        unit="m",
-        camel="edgeMargin",
-    )
     penalty_min_speed_mps: float = setting(
         0.0,
         "A slower car pays neither for walls nor for leaving the road. Without it large penalties teach a car that has "

@@ -40,12 +40,10 @@ class StreamPlan:
     num_cars: int
     first_car: int = 0
     total_cars: int = 0  # of all processes; 0: `num_cars`
-    group_size: int = 1  # neighbours that share a road in any case
 
     def slots_of_cars(self) -> NDArray[np.int64]:
         """The slot of each car. Neighbours share one, and so do their caches and the processes of a run."""
         cars = self.first_car + np.arange(self.num_cars, dtype=np.int64)
-        cars -= cars % self.group_size
         return cars * self.num_slots // (self.total_cars or self.num_cars)
 
 

@@ -29,8 +29,8 @@ class CarEngine(Protocol):
     infos: Tensor  # (N, …) the bits of INFO_DTYPE as int32
     final_infos: Tensor
 
-    def begin(self, seed: int, group_size: int = 1) -> None:
-        """Begin an episode for every car; those of group g get the seed `seed` + g."""
+    def begin(self, seed: int) -> None:
+        """Begin an episode for every car; car i gets the seed `seed` + i."""
 
     def load(self) -> None:
         """Take the states of the fleet in main memory."""
@@ -61,14 +61,9 @@ class HostEngine:
             self.entrants = _entrant_columns(_words_of(fleet.entrants))
             self.final_entrants = _entrant_columns(_words_of(fleet.field.final_entrants))
 
-    @property
-    def states(self) -> Tensor:
-        """(N, …) the bits of STATE_DTYPE as int32; cars behind a bridge have none."""
-        return _words_of(self._fleet.batch.states)
-
-    def begin(self, seed: int, group_size: int = 1) -> None:
-        """Begin an episode for every car or race; those of group g get the seed `seed` + g."""
-        begin_fleet(self._fleet, seed, group_size)
+    def begin(self, seed: int) -> None:
+        """Begin an episode for every car or race; number i gets the seed `seed` + i."""
+        begin_fleet(self._fleet, seed)
 
     def load(self) -> None:
         """Nothing to do: the cars are those of the fleet."""
@@ -106,14 +101,13 @@ class GpuEngine:
             batch_cuda.as_bytes(batch.terminated), batch_cuda.as_bytes(batch.truncated)
         ))  # fmt: skip
         self.infos, self.final_infos = words(batch.infos), words(batch.final_infos)
-        self.states = words(batch.states)
         if isinstance(fleet, RaceFleet):
             self.entrants = _entrant_columns(words(self._cars.field.entrants))
             self.final_entrants = _entrant_columns(words(self._cars.field.final_entrants))
 
-    def begin(self, seed: int, group_size: int = 1) -> None:
-        """Begin an episode for every car or race; those of group g get the seed `seed` + g."""
-        begin_fleet(self._fleet, seed, group_size)
+    def begin(self, seed: int) -> None:
+        """Begin an episode for every car or race; number i gets the seed `seed` + i."""
+        begin_fleet(self._fleet, seed)
         self.load()
 
     def load(self) -> None:
@@ -139,10 +133,10 @@ class GpuEngine:
         self._cars.step(autoreset=True, repeat=self._action_repeat, check_actions=False, stream=stream)
 
 
-def begin_fleet(fleet: "AnyFleet | RaceFleet", seed: int, group_size: int = 1) -> None:
-    """Begin an episode for every car, or every race; those of group g get the seed `seed` + g."""
+def begin_fleet(fleet: "AnyFleet | RaceFleet", seed: int) -> None:
+    """Begin an episode for every car, or every race; number i gets the seed `seed` + i."""
     count = fleet.num_races if isinstance(fleet, RaceFleet) else fleet.num_cars
-    fleet.seed(np.uint64(seed) + np.arange(count, dtype=np.uint64) // np.uint64(group_size))
+    fleet.seed(np.uint64(seed) + np.arange(count, dtype=np.uint64))
     fleet.reset()
 
 

@@ -13,7 +13,6 @@ from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.stream_fleet import StreamFleet
 from hotlap.envs.tensor_engines import CarEngine, open_engine
 from hotlap.errors import StateError
-from hotlap.learning.groups import Groups
 from hotlap.learning.race_seats import RaceSeats
 from hotlap.models.model_file import PolicyArrays
 from hotlap.sim.world import OBS_PROGRESS
@@ -39,19 +38,12 @@ class Cars:
         stack: int = 1,
         lap_fourier: int = 0,
         races: RaceSeats | None = None,
-        group_size: int = 1,
         on_close: Callable[[], object] = lambda: None,
     ) -> None:
-        """`races` says who drives the cars of a `RaceFleet`, whose cars have no groups; `on_close` closes the fleet."""
+        """`races` says who drives the cars of a `RaceFleet`; `on_close` closes what the fleet belongs to."""
         self.fleet, self.action_repeat, self.close = fleet, action_repeat, on_close
         self._is_cuda, self._races = device.type == "cuda", races
-        self._engine: CarEngine
-        self.groups: Groups | None = None
-        if races is not None:
-            self._engine = races
-        else:
-            self._engine = engine = open_engine(fleet, device, action_repeat)
-            self.groups = Groups(engine.states, group_size) if group_size > 1 else None
+        self._engine: CarEngine = races if races is not None else open_engine(fleet, device, action_repeat)
         num_cars, num_single = self._engine.obs.shape
         num_obs = stack * num_single + 2 * lap_fourier
         self.actions: Tensor = self._engine.actions  # (N, 3), read by `step`
@@ -74,8 +66,8 @@ class Cars:
         return len(self.obs)
 
     def reset(self, seed: int) -> None:
-        """Begin an episode for every car, or every race; those of group g get the seed `seed` + g."""
-        self._engine.begin(seed, 1 if self.groups is None else self.groups.size)
+        """Begin an episode for every car, or every race; number i gets the seed `seed` + i."""
+        self._engine.begin(seed)
         for running in (self._history, self._returns, self._lengths):
             running.zero_()
         self._history[:, -1] = self._engine.obs
@@ -106,17 +98,6 @@ class Cars:
         self._lengths.masked_fill_(restarted, 0)
         self._write_features(self._history, self.obs)
         return restarted
-
-    def gather_groups(self) -> Tensor | None:
-        """Bring cars that are out of step back to their groups; returns which ones, None without groups.
-
-        Call it between two rollouts only, as `renew_roads`.
-        """
-        if self.groups is None:
-            return None
-        strays = self.groups.gather(self._engine.obs, self._history, self._returns, self._lengths)
-        self._write_features(self._history, self.obs)
-        return strays
 
     def step(self) -> None:
         """One decision of every car with `actions`; where an episode ends, the next one begins."""

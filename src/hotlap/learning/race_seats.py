@@ -39,9 +39,9 @@ class RaceSeats:
         unit_m = torch.full_like(lengths_m, rewards.progress_length_m) if rewards.progress_length_m else lengths_m
         self._unit_m = unit_m / rewards.progress if rewards.progress else unit_m
 
-    def begin(self, seed: int, group_size: int = 1) -> None:
-        """Begin all races; those of group g get the seed `seed` + g. Their ends are spread over a race's length."""
-        begin_fleet(self._fleet, seed, group_size)
+    def begin(self, seed: int) -> None:
+        """Begin all races; race i gets the seed `seed` + i. Their ends are spread over the length of a race."""
+        begin_fleet(self._fleet, seed)
         ticks = np.arange(self._fleet.num_races) * int(self._fleet.race_rules["max_ticks"][0]) // self._fleet.num_races
         self._fleet.entrants["tick"] = np.repeat(ticks, self._fleet.cars_per_race)
         self.opponents.begin(seed)

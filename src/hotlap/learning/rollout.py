@@ -10,7 +10,6 @@ from torch import Tensor
 from hotlap.envs.infos import REWARD_KEYS
 from hotlap.learning.cars import Cars
 from hotlap.learning.distributed.processes import ALONE, Processes
-from hotlap.learning.groups import compare_in_groups
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import HALF_LOG_TAU
 from hotlap.learning.normalizer import NoNormalizer, Normalizer
@@ -94,9 +93,6 @@ class Rollout:
     def begin(self) -> None:
         """Prepare for the first decision."""
         self._num_cuts.zero_()
-        strays = self._cars.gather_groups()
-        if strays is not None:
-            self._normalizer.forget_returns(strays)
         self._normalizer.normalize_obs(self._cars.obs, out=self.obs)
 
     def decide(self, step: int) -> None:
@@ -166,9 +162,6 @@ class Rollout:
         for step in reversed(range(self.num_steps - 1)):
             advantage = torch.addcmul(errors[step], continues[step], advantage, out=self.advantages[step])
         torch.add(self.advantages, self.values[:-1], out=self.returns)
-        if self._cars.groups is not None:
-            terminated = self.ended & ~self._cuts.any(0)
-            compare_in_groups(self.advantages, terminated, self._cars.groups.size)
 
     def _evaluate(self, observations: Tensor, values: Tensor) -> None:
         """Values (n,) of observations (n, num_obs), in few large products, each network on a thread of its own."""

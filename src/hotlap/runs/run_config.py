@@ -162,7 +162,6 @@ class RunConfig:
         _check_plain("env_args", self.env_args)
         self._check_environment()
         self._check_race()
-        self._check_groups()
         if self.num_envs < self.hyperparameters.min_num_envs:
             raise ConfigError(f"{self.algo}: n_steps times num_envs must be 2 or more, got 1. Raise either.")
 
@@ -197,19 +196,6 @@ class RunConfig:
             raise ConfigError(
                 f"num_envs: {self.num_envs} cars do not fill races of {self.race.num_cars}. Give a multiple."
             )
-
-    def _check_groups(self) -> None:
-        size = self.ppo.group_size
-        if size == 1:
-            return
-        has_plain_ppo = self.algo == "ppo" and self.policy.kind in ("auto", "MlpPolicy") and self.ppo.target_kl is None
-        if self.env != RACER_ID or not has_plain_ppo or self.race.is_on:
-            raise ConfigError(
-                f"ppo.group_size: groups are for PPO on {RACER_ID} with a plain network, no target_kl and each car "
-                "alone. Leave it out."
-            )
-        if self.num_envs % size:
-            raise ConfigError(f"num_envs: {self.num_envs} cars do not fill groups of {size}. Give a multiple.")
 
     @property
     def is_racer(self) -> bool:

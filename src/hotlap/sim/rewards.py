@@ -20,7 +20,6 @@ RULES_DTYPE = np.dtype(
         ("stillness_speed_mps", np.float32),
         ("progress_length_m", np.float32),  # what the distance of a tick is divided by; zero: the lap's length
         ("progress_time_s", np.float32),  # if not zero, what the guide's time for that distance is divided by instead
-        ("edge_margin_m", np.float32),  # the penalty of the edge begins so far inside it
         ("penalty_min_speed_mps", np.float32),  # walls and edges cost slower cars nothing
         ("max_ticks", np.int32),
         ("stillness_timeout_ticks", np.int32),

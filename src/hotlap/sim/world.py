@@ -266,7 +266,7 @@ def settle(me, from_arc_m, moved_m, tracks, nodes, portals, cars, rules, info):
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
     is_fast = speed_mps >= rules.penalty_min_speed_mps
-    pays_for_wall, pays_for_edge = is_fast and touches_wall, is_fast and room_m < rules.edge_margin_m
+    pays_for_wall, pays_for_edge = is_fast and touches_wall, is_fast and room_m < ZERO
     speed_fraction = speed_mps / car.top_speed_mps
     moved_fraction = moved_m / progress_unit(me, track, nodes, rules)
     terms = reward_terms(rules, moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge)

@@ -162,7 +162,7 @@ def _make_cars(config: RunConfig, num_cars: int, num_threads: int | None) -> Car
     racer = config.racer
     env = make_fleet_env(
         num_cars,
-        [track_id for track_id in racer.track_ids for _ in range(_group_size(config))],
+        racer.track_ids,
         racer.settings(),
         observation=racer.observation,
         action_repeat=racer.action_repeat,
@@ -184,7 +184,6 @@ def _make_stream_cars(
         num_cars=num_cars,
         first_car=processes.rank * num_cars,
         total_cars=config.num_envs,
-        group_size=_group_size(config),
     )
     engine = CpuEngine(num_threads) if num_threads else make_engine(num_cars)
     roads = RoadWorkers(config.seed, min(num_threads or default_threads(), MAX_ROAD_WORKERS))
@@ -204,13 +203,8 @@ def _cars_of(config: RunConfig, fleet: AnyFleet, on_close: Callable[[], object])
         action_repeat=racer.action_repeat,
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
-        group_size=_group_size(config),
         on_close=on_close,
     )
-
-
-def _group_size(config: RunConfig) -> int:
-    return config.ppo.group_size if config.algo == "ppo" else 1
 
 
 def _one_process_only(config: RunConfig) -> TrainingError:

@@ -97,7 +97,7 @@ class OnPolicy(BudgetedAlgorithm, OnPolicyAlgorithm):
 class HotlapPPO(OnPolicy, PPO):
     """PPO with an adaptive learning rate and a minimum standard deviation of the actions."""
 
-    own_settings = (*BudgetedAlgorithm.own_settings, "desired_kl", "min_std", "final_min_std", "group_size")
+    own_settings = (*BudgetedAlgorithm.own_settings, "desired_kl", "min_std", "final_min_std")
     lr_scale = 1.0
 
     def _learning_rate(self, progress_remaining: float) -> float:
