@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hotlap.sim.guide_line import EDGE_MARGIN_M, GRIP_FRACTION, guide_line
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.registry import load_track
 from sim.kernels import CAR, GRAVITY_MPS2
 

@@ -5,17 +5,13 @@ that minimizes the time of the simulated car, and this the bending of a line. Th
 arithmetic in the same order, so that both have the same road.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-
-if TYPE_CHECKING:
-    from hotlap.sim.ribbon import RibbonNodes
 
 # The line is found on points about 12 m apart, then on twice as many, then on four times as many: long bends first.
 COARSE_SPACING_M = 12.0
@@ -100,7 +96,7 @@ def _sampled(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     return samples
 
 
-def guide_line(nodes: "RibbonNodes") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def guide_line(nodes: RibbonNodes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For every node the guide's distance (m) to the left of the centreline, and its progress (m/s) along the lap."""
     car = CarParameters()
     coarse = max(MIN_COARSE_POINTS, int(nodes.length_m / COARSE_SPACING_M + 0.5))

@@ -5,7 +5,6 @@ track, so a track may cross over itself: the other level is another part of the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from hotlap.sim.compilation import kernel
 from hotlap.sim.guide_line import guide_line
 from hotlap.sim.maths import mix
+from hotlap.sim.ribbon_nodes import RibbonNodes
 
 F = np.float32
 U = np.uintp  # unsigned indices: numba need not look for negative ones
@@ -25,36 +25,6 @@ MAX_WALK = 64
 
 # How many nodes a ray may jump at once, far and near (see rays.py).
 FAR_SPAN, NEAR_SPAN = 16, 4
-
-
-@dataclass(frozen=True)
-class RibbonNodes:
-    """One closed track as uniform nodes, float64 of shape (num_nodes,), world frame, in driving order.
-
-    Node 0 lies on the start line. `road_*` and `wall_*` are distances from the centreline to the road's edge and to
-    the wall, measured along the normal (left of travel is positive curvature's side).
-    """
-
-    step_m: float  # arc length from node to node
-    x_m: NDArray[np.float64]
-    y_m: NDArray[np.float64]
-    tangent_x: NDArray[np.float64]  # unit
-    tangent_y: NDArray[np.float64]
-    curvature_radpm: NDArray[np.float64]  # positive turns left
-    road_left_m: NDArray[np.float64]
-    road_right_m: NDArray[np.float64]
-    wall_left_m: NDArray[np.float64]
-    wall_right_m: NDArray[np.float64]
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes of the loop."""
-        return len(self.x_m)
-
-    @property
-    def length_m(self) -> float:
-        """Length of the lap along the centreline."""
-        return self.step_m * self.num_nodes
 
 
 TRACK_DTYPE = np.dtype(

@@ -21,7 +21,8 @@ from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError, closest, did_you_mean
 from hotlap.sim.compilation import home_folder
-from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, Ribbons, pack_ribbons
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.files.centreline_file import read_file_and_road, write_centreline
