@@ -27,7 +27,7 @@ from hotlap.errors import PageError
 from hotlap.sim import batch_cpu
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import list_tracks
-from hotlap.web import api_leaderboard, api_runs, api_tracks
+from hotlap.web import api_leaderboard, api_replays, api_runs, api_tracks
 from hotlap.web.answers import answer_json, endpoint, refuse
 from hotlap.web.guard import Guard
 from hotlap.web.leaderboard import Leaderboard, leaderboard_path
@@ -72,7 +72,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
     """The application: every request passes the guard, then its route."""
 
     async def get_status(request: Request) -> Response:
-        features = ["board", "runs", "drawings", *(["optimal"] if has_solver() else [])]
+        features = ["board", "replays", "runs", "drawings", *(["optimal"] if has_solver() else [])]
         return answer_json(
             {
                 "server": "hotlap",
@@ -88,6 +88,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
             Route("/api/status", endpoint(get_status), methods=["GET"]),
             *api_tracks.ROUTES,
             *api_leaderboard.ROUTES,
+            *api_replays.ROUTES,
             *api_runs.ROUTES,
             Route("/data/{name}", endpoint(get_data), methods=["GET"]),
             Route("/", endpoint(get_static), methods=["GET"]),

@@ -54,7 +54,8 @@ export class RaceView {
     return this.phase === 'racing';
   }
 
-  async show({ wanted = null, friend = null, isStarted = false } = {}) {
+  async show({ wanted = null, friend = null, isStarted = false, format = null } = {}) {
+    if (format) this.format = format;
     if (friend) this.friend = friend;
     if (this.friend && this.friend.replay.road !== this.app.track.road) this.friend = null;
     if (friend || wanted) this.isChosen = true;
@@ -262,11 +263,11 @@ export class RaceView {
     stage.paused = true;
     sound.silence();
     sound.beep(1175, 0.5);
-    return this.conclude(stage.cars[0].run, Float32Array.from(this.pilot.inputs));
+    return this.conclude(stage.cars[0].run, Float32Array.from(this.pilot.inputs), this.pilot.allKeys);
   }
 
   /** What came of a drive: kept if it is the best, shown, and sent to the board by whoever gave a name. */
-  async conclude(run, inputs) {
+  async conclude(run, inputs, keys = null) {
     const { app } = this;
     const { track, engine } = app;
     const best = bestLap(run.laps);
@@ -284,7 +285,8 @@ export class RaceView {
     showOptions(this, listGhosts(this));
     const verdict = this.verdict(best, isBest, counts);
     app.announce(verdict);
-    this.status = showResult(this, { run, best, lap, medal, text, replay, verdict, next: nextRung(app) });
+    const share = () => app.links.shareLap(replay, keys, best.tick);
+    this.status = showResult(this, { run, best, lap, medal, text, replay, share, verdict, next: nextRung(app) });
     if (text && app.server.has('board') && ownName()) await this.send(text);
   }
 
@@ -307,6 +309,16 @@ export class RaceView {
       this.status.textContent = `On the board as ${entry.driver} with ${lapText(entry.lap_time_sec)}.`;
     } catch (error) {
       this.status.textContent = `Not on the board: ${error.message}`;
+    }
+  }
+
+  /** Another name, on the laps of before too. */
+  async rename(name) {
+    try {
+      const count = await this.app.board.rename(name);
+      this.status.textContent = `You are ${name} on the board now${count ? '' : ', from the next lap on'}.`;
+    } catch (error) {
+      this.status.textContent = error.message;
     }
   }
 
