@@ -106,7 +106,7 @@ def test_a_race_against_rivals_is_a_link_and_the_cpu_drives_it_again_to_the_bit(
     assert friend.evaluate(shown) == [row.replace("You", "A friend") for row in rows]
     friend.wait("hotlap.state().tick > 60")
     assert len(friend.state()["cars"]) == 6
-    assert friend.evaluate("document.querySelector('#tower').offsetHeight > 0")
+    assert friend.evaluate("document.querySelector('#replay-order').offsetHeight > 0")
     # One bit of a rival's time, and nobody sees the race.
     friend.go("about:blank")
     code = "const b = atob(t.replaceAll('-', '+').replaceAll('_', '/')); const k = 30 + b.charCodeAt(28) + 6 + 4;"

@@ -56,10 +56,11 @@ export async function playRace(app, race) {
   const numTicks = await check(app, race, rivals, line);
   if (numTicks === null || app.view !== 'watch' || track !== app.track) return null;
   const { verdict, table } = classify(rivals, stage.cars, name);
-  showPanel(app, race, name, verdict, table);
+  const order = make('div', { class: 'tower', id: 'replay-order', 'aria-label': 'Order of the cars' });
+  showPanel(app, race, name, verdict, order, table);
   line();
   stage.pace = app.pace;
-  const tower = new Tower(find('#tower'));
+  const tower = new Tower(order);
   const follow = () => {
     for (const car of stage.cars) car.isGone = rivals.status(car.index) !== STATUS.racing;
     tower.show(rivals, stage.cars);
@@ -69,15 +70,15 @@ export async function playRace(app, race) {
   return showPlayback(stage, numTicks, follow);
 }
 
-function showPanel(app, race, name, verdict, table) {
+function showPanel(app, race, name, verdict, order, table) {
   find('#side').replaceChildren(
     make(
       'div',
       { class: 'panel stack' },
       make('h2', { text: name }),
-      make('p', { class: 'lead', id: 'race-verdict', text: verdict }),
-      table,
-      make('p', { text: 'Driven again just now, every car, to the same times.' }),
+      make('p', { class: 'lead', id: 'race-verdict', text: `${verdict}. Every car was driven again just now.` }),
+      order,
+      make('details', {}, make('summary', { text: 'Result' }), table),
       make(
         'div',
         { class: 'row' },

@@ -49,7 +49,6 @@ export class WatchView {
   hide() {
     document.body.classList.remove('replaying');
     find('#playback').hidden = true;
-    find('#tower').hidden = true;
     Object.assign(this.app.stage, { showLabels: true, carSize: 1.25 });
   }
 
