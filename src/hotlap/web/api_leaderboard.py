@@ -1,6 +1,7 @@
 """Routes of the leaderboard and of the drivers."""
 
 import json
+from datetime import date
 from http import HTTPStatus
 from typing import Any
 
@@ -42,8 +43,11 @@ class NameBody(msgspec.Struct, forbid_unknown_fields=True):
 async def get_leaderboard(request: Request) -> Response:
     """The laps of a track."""
     services, track_id = services_of(request), query_text(request, "track")
+    day = request.query_params.get("day", "")
+    if day:
+        _check_day(day)
     await services.wait_until_entered(track_id)
-    return answer_json(await services.compute(_entries, services, track_id))
+    return answer_json(await services.compute(_entries, services, track_id, day))
 
 
 async def post_lap(request: Request) -> Response:
@@ -113,9 +117,18 @@ ROUTES = [
 ]
 
 
-def _entries(services: PageServices, track_id: str) -> list[dict[str, Any]]:
+def _entries(services: PageServices, track_id: str, day: str) -> list[dict[str, Any]]:
     digest = track_digest(load_track(track_id).nodes)
-    return [entry.as_plain() for entry in services.leaderboard.entries(track_id, digest)]
+    return [entry.as_plain() for entry in services.leaderboard.entries(track_id, digest, day)]
+
+
+def _check_day(day: str) -> None:
+    try:
+        is_day = date.fromisoformat(day).isoformat() == day
+    except ValueError:
+        is_day = False
+    if not is_day:
+        raise ApiError(HTTPStatus.BAD_REQUEST, f"day: a day is written like 2026-01-31, got {day[:40]!r}.")
 
 
 def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]:

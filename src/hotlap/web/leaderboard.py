@@ -159,12 +159,15 @@ class Leaderboard:
 
         return self._database.change(update)
 
-    def entries(self, track_id: str, track_digest: str) -> list[LeaderboardEntry]:
-        """The laps of a track on its present road and with this physics: clean ones first, then the faster."""
+    def entries(self, track_id: str, track_digest: str, day: str = "") -> list[LeaderboardEntry]:
+        """The laps of a track on its present road and with this physics: clean ones first, then the faster.
+
+        With a `day`, in ISO 8601 and UTC, persons' laps of that day only.
+        """
         rows = self._database.ask(
             f"SELECT {_COLUMNS} FROM entries WHERE track = ? AND road = ? AND physics = ?"  # noqa: S608
-            " ORDER BY is_clean DESC, lap_time_s, id",
-            (track_id, track_digest, PHYSICS_VERSION),
+            " AND (kind != 'human' OR substr(date, 1, ?) = ?) ORDER BY is_clean DESC, lap_time_s, id",
+            (track_id, track_digest, PHYSICS_VERSION, len(day), day),
         )
         return [_entry(row) for row in rows]
 

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from http import HTTPStatus
 
 import h11
@@ -32,6 +33,7 @@ from hotlap.web.answers import answer_json, endpoint, refuse
 from hotlap.web.guard import Guard
 from hotlap.web.leaderboard import Leaderboard, leaderboard_path
 from hotlap.web.optimum import has_solver
+from hotlap.web.page_data import daily_track
 from hotlap.web.page_files import StaticFiles, get_data, get_static
 from hotlap.web.services import PageServices
 from hotlap.web.site import STATIC
@@ -72,6 +74,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
     """The application: every request passes the guard, then its route."""
 
     async def get_status(request: Request) -> Response:
+        today = datetime.now(timezone.utc).date()
         features = ["board", "replays", "runs", "drawings", *(["optimal"] if has_solver() else [])]
         return answer_json(
             {
@@ -80,6 +83,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
                 "version": __version__,
                 "physics": PHYSICS_VERSION,
                 "features": features,
+                "daily": {"day": today.isoformat(), "track": daily_track(today)},
             }
         )
 

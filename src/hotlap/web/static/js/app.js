@@ -1,6 +1,7 @@
 // The page: views by the address, the track, the toolbar, keys, and what tests and tinkerers can ask.
 
 import { Board } from './board.js';
+import { dailyTrack, findDaily } from './daily.js';
 import { LeaderboardView } from './leaderboard.js';
 import { firstMode, MODES } from './camera.js';
 import { loadEngine } from './engine.js';
@@ -36,6 +37,7 @@ class App {
       track: null,
       drivers: [],
       trackList: [],
+      daily: null,
       message: '',
       pace: 1,
       further: new Map(),
@@ -334,7 +336,9 @@ async function open() {
   };
   await connecting;
   await app.route();
-  app.trackList = await server.tracks().catch(() => []);
+  app.trackList = await server.allTracks().catch(() => []);
+  app.daily = findDaily(app.trackList, server.daily || dailyTrack());
+  app.views[app.view].dailyChanged?.();
 }
 
 open().catch((error) => {

@@ -12,6 +12,34 @@ import { bestOn } from './storage.js';
 export class LeaderboardView {
   constructor(app) {
     this.app = app;
+    this.isToday = true; // on the track of the day: today's laps only
+  }
+
+  /** The day whose laps are shown, or null for all. */
+  get day() {
+    const { daily, track } = this.app;
+    return this.isToday && daily?.id === track.id ? daily.day : null;
+  }
+
+  dailyChanged() {
+    if (this.day) this.show();
+  }
+
+  /** Today's laps or all, on the track of the day. */
+  dayButtons(track) {
+    if (this.app.daily?.id !== track.id) return null;
+    const button = (isToday, text) =>
+      make('button', {
+        class: 'button',
+        'aria-pressed': String(this.isToday === isToday),
+        text,
+        onclick: () => {
+          this.isToday = isToday;
+          this.show();
+        },
+      });
+    const buttons = [button(true, 'Today'), button(false, 'All time')];
+    return make('div', { class: 'row format days', role: 'group', 'aria-label': 'Which laps' }, ...buttons);
   }
 
   async show() {
@@ -29,10 +57,11 @@ export class LeaderboardView {
       make(
         'div',
         { class: 'page-inner' },
-        make('h1', { text: track.name }),
+        make('h1', { text: this.app.daily?.id === track.id ? `${track.name}, track of the day` : track.name }),
         make('p', {
           text: `${aboutTrack(track)} Every lap is driven again from its inputs before it counts.`,
         }),
+        this.dayButtons(track),
         make(
           'section',
           { class: 'card' },
@@ -122,9 +151,12 @@ export class LeaderboardView {
   /** The server's entries, or what this browser knows; and always the drivers that come with the page. */
   async entries(track) {
     const { app } = this;
-    const entries = app.server.connected ? await app.server.get(`api/board?track=${encodeURIComponent(track.id)}`) : [];
+    const { day } = this;
+    const query = `track=${encodeURIComponent(track.id)}${day ? `&day=${day}` : ''}`;
+    const entries = app.server.connected ? await app.server.get(`api/board?${query}`) : [];
     const own = bestOn(track.road, app.engine.physics);
-    if (own && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
+    const isInTime = !day || own?.date?.startsWith(day);
+    if (own && isInTime && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
       entries.push({
         driver: own.driver || ownName() || 'You',
         kind: 'human',

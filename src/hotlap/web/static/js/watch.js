@@ -1,6 +1,7 @@
 // Watch: the AI laps the moment the page is open; several drivers at once; replays with play, pause and steps.
 
 import { driverColour, KINDS } from './colours.js';
+import { dailyButton } from './daily.js';
 import { defaultDriver, makeEntry } from './drivers.js';
 import { find, lapText, make } from './format.js';
 import { showPlayback } from './playback.js';
@@ -44,6 +45,11 @@ export class WatchView {
     if (wanted && !drivers.some((one) => one.id === wanted))
       this.app.say('The driver of this link is not here. Another one drives.');
     await this.start();
+  }
+
+  /** The track of the day is known. */
+  dailyChanged() {
+    if (!this.replay && this.app.stage.cars.length) this.list();
   }
 
   hide() {
@@ -141,6 +147,7 @@ export class WatchView {
         ),
         make('h2', { text: 'Drivers' }),
         body,
+        dailyButton(this.app),
         make('p', { class: 'about', id: 'track-note', text: this.notes.get(track.id) || '' }),
         track.attribution ? make('p', { class: 'about', id: 'attribution', text: track.attribution }) : null,
       ),
