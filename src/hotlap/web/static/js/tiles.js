@@ -2,8 +2,10 @@
 
 import { findBridges, paintBridge } from './bridges.js';
 import { levelScale, nearestLevel } from './camera.js';
-import { COLOURS, SPEEDS, speedBand } from './colours.js';
-import { grain, paintGround, plantTrees } from './scenery.js';
+import { COLOURS, setTheme, SPEEDS, speedBand } from './colours.js';
+import { furnish, grain, paintGround } from './scenery.js';
+import { makeGround, themeOf } from './themes.js';
+import { findTrackside, paintSigns, paintTyres } from './trackside.js';
 
 const TILE = 384; // pixels
 const SEAM = 1; // pixels around a tile that its neighbours have too, so that no gap is seen between turned ones
@@ -51,7 +53,11 @@ export class TrackPicture {
       rubber: track.line ? loop(track.line) : loop(track.centre),
     };
     this.bridges = findBridges(track);
-    this.trees = plantTrees(track);
+    const theme = themeOf(track);
+    const ground = makeGround(track, theme);
+    setTheme(theme);
+    this.surroundings = { theme, ground, things: furnish(track, theme, ground) };
+    this.trackside = findTrackside(track);
     this.line = track.line ? this.speedLine() : null;
   }
 
@@ -192,7 +198,7 @@ export class TrackPicture {
     context.fillStyle = COLOURS.ground;
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.setTransform(scale, 0, 0, -scale, SEAM - i * TILE, SEAM - j * TILE);
-    paintGround(context, tile, scale, this.trees);
+    paintGround(context, tile, scale, this.surroundings);
     const { paths } = this;
     const px = 1 / scale;
     context.lineJoin = 'round';
@@ -216,7 +222,9 @@ export class TrackPicture {
     context.stroke(paths.left);
     context.stroke(paths.right);
     if (scale > 0.8) this.paintKerbs(context);
+    if (scale > 1.2) paintTyres(context, this.trackside);
     this.paintWalls(context, px);
+    if (scale > 1.2) paintSigns(context, tile, this.trackside);
     for (const bridge of this.bridges) paintBridge(context, bridge, px);
     this.paintStart(context, scale);
     if (this.showLine && this.line) {
