@@ -6,7 +6,7 @@ import { drawBrakingLine } from './drawing.js';
 import { find, lapText, make } from './format.js';
 import { HumanPilot } from './input.js';
 import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
-import { FRIEND, listGhosts, makeGhost, NO_GHOST, OWN_BEST } from './race_ghosts.js';
+import { FRIEND, ghostWords, listGhosts, makeGhost, NO_GHOST } from './race_ghosts.js';
 import { nextRung, noteBeaten } from './race_ladder.js';
 import { showOptions } from './race_options.js';
 import { showLights, showPaused, showStart } from './race_panels.js';
@@ -21,14 +21,6 @@ const FIRST_LIGHT_S = 0.7;
 const AGAIN_S = 0.3; // on the line, before the clock runs again
 const STILL_MPS = 0.5;
 const STILL_TICKS = 150;
-const WORDS = {
-  champion: 'the champion',
-  generalist: 'the AI',
-  model: 'the AI',
-  casual: 'the casual driver',
-  optimal: 'the optimal driver',
-};
-
 export class RaceView {
   constructor(app) {
     this.app = app;
@@ -294,8 +286,7 @@ export class RaceView {
     if (!counts) return 'Finished, with help';
     const rival = this.ghost?.run.best;
     if (rival && best.time < rival.time) {
-      const own = this.ghost.id === OWN_BEST ? 'your own best' : this.ghost.name;
-      const what = this.ghost.kind === 'medal' ? `the ${this.ghost.name.toLowerCase()}` : WORDS[this.ghost.kind] || own;
+      const what = ghostWords(this.ghost);
       return `You beat ${what}${best.clean ? '' : ', off the road though'}!`;
     }
     if (!best.clean) return 'Done, but you left the road';

@@ -169,7 +169,7 @@ export function showClassification(race, cars, replay) {
         make('button', { class: 'button main', onclick: () => race.restart() }, 'Again ', make('kbd', { text: 'R' })),
         replay ? button('Share link', () => race.app.links.shareRace(replay)) : null,
         replay ? button('Watch it', () => race.app.playReplay({ ...replay, driver: ownName() || 'You' })) : null,
-        button('Change the race', () => race.prepare()),
+        button('Change', () => race.prepare()),
       ),
     ),
   );
