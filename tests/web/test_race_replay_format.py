@@ -82,3 +82,17 @@ def test_one_driver_is_not_split_into_several_groups():
     rivals = (RivalGroup("casual", 0, 1), RivalGroup("casual", 0, 1))
     with pytest.raises(ReplayError, match="list of rivals is damaged"):
         RivalRace.from_bytes(make_race(rivals=rivals).to_bytes())
+
+
+def test_whatever_is_changed_in_its_bytes_it_is_read_or_refused():
+    rng, content = np.random.default_rng(11), make_race().to_bytes()
+    num_refused = 0
+    for _ in range(400):
+        damaged = bytearray(content)
+        for at in rng.integers(0, len(content), rng.integers(1, 4)):
+            damaged[at] = rng.integers(256)
+        try:
+            RivalRace.from_bytes(bytes(damaged))
+        except ReplayError:
+            num_refused += 1
+    assert num_refused > 100

@@ -5,6 +5,7 @@ import pytest
 from hotlap.web.site import STATIC, static_files
 
 pytestmark = pytest.mark.timeout(120)
+MAX_LOADED_BYTES = 3_000_000
 # A round road of some radius in metres, with walls 8 m from its middle.
 ROUND = """((radius, start = 0) => {
   const count = Math.round(2 * Math.PI * radius);
@@ -87,3 +88,5 @@ def test_the_font_is_the_pages_own_and_its_figures_are_equally_wide(static_page,
     )
     assert widths[0] == 1
     assert widths[1] == widths[2] == widths[3] > 50
+    loaded = page.evaluate("performance.getEntriesByType('resource').map((one) => one.decodedBodySize)")
+    assert sum(loaded) < MAX_LOADED_BYTES
