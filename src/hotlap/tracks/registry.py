@@ -198,6 +198,18 @@ def _about() -> Mapping[str, Any]:
     return about
 
 
+def about_generated(track_id: str) -> Mapping[str, Any]:
+    """What `tools/describe_generated.py` wrote of a track of the splits, which takes too long to build for a list."""
+    about: Mapping[str, Any] = _about_generated()[track_id]
+    return about
+
+
+@lru_cache(maxsize=1)
+def _about_generated() -> Mapping[str, Any]:
+    about: Mapping[str, Any] = json.loads((_DATA / "generated.json").read_text(encoding="utf-8"))
+    return about
+
+
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, TrackEntry]:
     entries = {
@@ -207,7 +219,8 @@ def _shipped() -> Mapping[str, TrackEntry]:
     for split, seeds in SPLITS.items():
         for track_id, seed in zip(split_ids(split), seeds, strict=True):
             path = _DATA / "generated" / f"{seed:05d}.csv"
-            entries[track_id] = TrackEntry(track_id, f"Generated {seed}", "generated", split, path)
+            about = _about_generated()[track_id]
+            entries[track_id] = TrackEntry(track_id, about["name"], about["character"], split, path)
     return entries
 
 
