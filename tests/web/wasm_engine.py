@@ -71,7 +71,9 @@ class WasmEngine:
             known, function = values(), self._exports[name]
             parameters = list(zip(DESCRIPTION["functions"][name], function.type(self._store).params, strict=True))
             numbers = (bindings.wasmtime_val_t * len(parameters))()
-            open_places = [(number, one) for number, (one, _) in zip(numbers, parameters, strict=True) if one not in known]
+            open_places = [
+                (number, one) for number, (one, _) in zip(numbers, parameters, strict=True) if one not in known
+            ]
             for number, (parameter, kind) in zip(numbers, parameters, strict=True):
                 number.kind = KINDS[str(kind)]
                 if parameter in known:
