@@ -1,7 +1,8 @@
 """`--workers N`: the tests run in N processes, forked after everything is imported and all tests are collected.
 
 So each process starts at once, with the compiled simulator loaded. A process runs whole files, or the groups that a
-conftest makes of them, in the order of the collection, as it has time for them. Ctrl-C, `-x` and `--maxfail` end all processes, and each tears its fixtures down.
+conftest makes of them, in the order of the collection, as it has time for them. Ctrl-C, `-x` and `--maxfail` end all
+processes, and each tears its fixtures down.
 """
 
 import json

@@ -8,7 +8,7 @@ from torch.distributed.run import main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from forked_python import Popen  # noqa: E402
+from forked_python import Popen
 
 subprocess_handler.Popen = Popen  # type: ignore[misc]
 main(sys.argv[1:])
