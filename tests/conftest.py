@@ -52,9 +52,8 @@ LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
     "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
     "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
-    "test_sb3_exchange_export.py", "test_determinism.py", "test_raceline.py", "test_track_files_page.py",
-    "test_trainer_evaluations.py", "test_nan.py", "test_shipped_models.py", "test_sent_track_files.py",
-    "test_static_wasm.py", "test_run_processes.py", "test_sweep.py",
+    "test_sb3_exchange_export.py", "test_trainer_evaluations.py", "test_remote_vector.py", "test_examples.py",
+    "test_shipped_models.py", "test_nan.py", "test_sent_track_files.py", "test_run_processes.py", "test_sweep.py",
 )  # fmt: skip
 
 # These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
