@@ -15,7 +15,6 @@ from hotlap.errors import CudaError
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.batch_cuda import CudaCars, CudaEngine, find_problem
-from hotlap.sim.compilation import cache_root
 from hotlap.sim.cuda_compilation import check_exact
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.tracks.golden_traces import physics_version
@@ -30,9 +29,9 @@ SIMULATOR_S = 300  # it compiles the step once more
 
 
 @pytest.mark.timeout(SIMULATOR_S)
-def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator():
-    # No optimisation, which compiles five times as fast; its code has a cache of its own beside the user's.
-    compiling = {"NUMBA_OPT": "0", "HOTLAP_CACHE": str(cache_root().parent / "not-optimised")}
+def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator(tmp_path):
+    # No optimisation, which compiles five times as fast; its code must not get into the user's cache.
+    compiling = {"NUMBA_OPT": "0", "HOTLAP_CACHE": str(tmp_path)}
     environ = {**os.environ, **compiling, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": MODULES}
     command = [sys.executable, "-m", "sim.cuda_simulator"]
     answer = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=SIMULATOR_S)
