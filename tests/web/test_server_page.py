@@ -33,8 +33,8 @@ def draw(page, points):
     page.mouse("mouseReleased", *corners[0])
 
 
-def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_server, new_browser):
-    page = new_browser().open(f"{web_server.url}?driver=casual#race")
+def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_server, open_page, new_browser):
+    page = open_page(f"{web_server.url}?driver=casual#race")
     page.wait("hotlap.state().connected && hotlap.state().view")
     drive_race(page)
     time_s = page.evaluate("Number(document.querySelector('#result .big-lap').dataset.seconds)")
@@ -72,15 +72,15 @@ def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_serv
     assert page.errors == []
 
 
-def test_a_drawn_track_is_checked_saved_and_raced(web_server, browser):
-    page = browser.open(f"{web_server.url}#draw")
+def test_a_drawn_track_is_checked_saved_and_raced(web_server, open_page):
+    page = open_page(f"{web_server.url}#draw")
     page.wait("hotlap.state().connected && hotlap.state().message === 'Draw a closed line'")
     draw(page, LOOP)
     page.wait("document.querySelector('#draw-ok')")
     assert page.state()["message"].startswith("A road of")
     points = page.evaluate("hotlap.app.views.draw.points")
     link = page.evaluate("(window.prompt = () => null, hotlap.app.views.draw.share().then(() => hotlap.app.shared))")
-    other = browser.open(link)
+    other = open_page(link)
     other.wait("document.querySelector('#draw-ok')")
     assert np.abs(np.subtract(other.evaluate("hotlap.app.views.draw.points"), points)).max() <= 0.051  # decimetres
     page.call("Page.bringToFront")
@@ -94,8 +94,8 @@ def test_a_drawn_track_is_checked_saved_and_raced(web_server, browser):
     assert page.errors == []
 
 
-def test_a_bad_drawing_is_told_why(web_server, browser):
-    page = browser.open(f"{web_server.url}#draw")
+def test_a_bad_drawing_is_told_why(web_server, open_page):
+    page = open_page(f"{web_server.url}#draw")
     page.wait("hotlap.state().connected && hotlap.state().message === 'Draw a closed line'")
     narrow = [(0.40, 0.5), (0.7, 0.49), (0.7, 0.505), (0.40, 0.515)]
     draw(page, narrow)
