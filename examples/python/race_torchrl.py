@@ -6,6 +6,7 @@ usage: python race_torchrl.py [--rollouts 200] [--cars 4] [--seed 1]
 """
 
 import argparse
+import warnings
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from torchrl.modules import ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.objectives import ClipPPOLoss, ValueEstimators
 
 import hotlap
+
+warnings.filterwarnings("ignore", message="PettingZoo in TorchRL")  # TorchRL names the one version it is tested with
 
 REPEAT = 4  # ticks that an action is held
 STEPS, EPOCHS, BATCH = 120, 8, 60  # decisions of a rollout, passes over it, rows of an update
