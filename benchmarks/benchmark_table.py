@@ -1,7 +1,7 @@
 """Drives every driver that ships through the benchmark: python benchmarks/benchmark_table.py --json FILE.json.
 
-Recorded runs of PPO, SAC and A2C come from benchmarks/results. The rows are also written into the package, where `hotlap
-benchmark` reads them. `--draw` draws the protocol anew: a new version of the benchmark.
+Recorded runs of PPO, SAC and A2C come from benchmarks/results. The rows are also written into the package, where
+`hotlap benchmark` reads them. `--draw` draws the protocol anew: a new version of the benchmark.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from hotlap.atomic_files import writable, write_atomically
 from hotlap.benchmark.figures import EntryFigures, LapFigures
 from hotlap.benchmark.protocol import (
     BUILT_IN,
-    OVERTAKING,
     TEST,
     VERSION,
     Protocol,
@@ -27,7 +26,16 @@ from hotlap.benchmark.protocol import (
     encode_protocol,
     load_protocol,
 )
-from hotlap.benchmark.table import Row, measure_shipped, part_tables, read_row, shipped_names
+from hotlap.benchmark.table import (
+    Row,
+    fingerprint,
+    measure_shipped,
+    optimum_row,
+    part_tables,
+    read_row,
+    shipped_names,
+    stored_rows,
+)
 from hotlap.errors import HotlapError
 from hotlap.evaluation.evaluate import Evaluation
 from hotlap.evaluation.overtaking_scenarios import draw_scenarios
@@ -46,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Drive all and print the tables; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE.json", help="drive all and write the figures")
+    parser.add_argument("--all", action="store_true", help="drive also those whose models did not change")
     parser.add_argument("--draw", action="store_true", help="draw the protocol and write it into the package")
     options = parser.parse_args(arguments)
     if options.json is None and not options.draw:
@@ -54,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.draw:
             draw()
         if options.json is not None:
-            measure(writable(options.json))
+            measure(writable(options.json), options.all)
     except HotlapError as error:
         print(f"benchmark_table: {error}", file=sys.stderr)
         return 2
@@ -67,7 +76,9 @@ def draw() -> None:
     tracks = {BUILT_IN: [one.track_id for one in list_tracks() if one.source == "built-in"], TEST: split_ids("test")}
     laps = {
         part: tuple(
-            TrackStarts(track, track_digest(load_track(track).nodes), tuple(rng.integers(2**32, size=STARTS[part]).tolist()))
+            TrackStarts(
+                track, track_digest(load_track(track).nodes), tuple(rng.integers(2**32, size=STARTS[part]).tolist())
+            )
             for track in names
         )
         for part, names in tracks.items()
@@ -77,12 +88,17 @@ def draw() -> None:
     print(f"DIGEST = {protocol.digest!r}")
 
 
-def measure(path: Path) -> None:
-    """Drive all that ships, write the rows and print the tables."""
-    protocol, rows = load_protocol(), []
+def measure(path: Path, drives_all: bool) -> None:
+    """Drive what ships and is new, or all of it; write the rows and print the tables."""
+    protocol = load_protocol()
+    stored = {} if drives_all else {row.name: row for row in stored_rows()}
+    rows = []
     for name in shipped_names():
-        print(name, file=sys.stderr, flush=True)
-        rows.append(measure_shipped(name, protocol))
+        row = stored.get(name)
+        if row is None or row.fingerprint != fingerprint(name, protocol):
+            print(name, file=sys.stderr, flush=True)
+            row = measure_shipped(name, protocol)
+        rows.append(row)
     rows += [recorded_row(label, RECORDED[label]) for label in RECORDED]
     found = {"benchmark": protocol.version, "digest": protocol.digest, "rows": [row.as_dict() for row in rows]}
     write_results(path, found)
@@ -104,15 +120,13 @@ def recorded_row(label: str, name: str) -> Row:
         worst_gap=max(gaps),
         score=None,
     )
-    note = f"`{name}`, {len(runs)} seeds, {runs[0].track} only, other starts"
+    note = f"{name}, {len(runs)} seeds, {runs[0].track} only, other starts"
     return Row(label, "recorded", EntryFigures({}, {BUILT_IN: figures}, None), note=note)
 
 
 def describe(results: Mapping[str, Any], part: str) -> str:
     """A part's table for the documentation."""
     protocol = load_protocol()
-    from hotlap.benchmark.table import optimum_row
-
     rows = [*(read_row(row) for row in results["rows"]), optimum_row(protocol)]
     return to_markdown(part_tables(rows, protocol)[part])
 

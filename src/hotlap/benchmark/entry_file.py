@@ -202,9 +202,7 @@ def read_document(content: bytes, protocol: Protocol) -> EntryDocument:
     data = from_json(content, DOCUMENT)
     if not isinstance(data, dict) or data.get("format") != FORMAT or set(data) != _FIELDS:
         raise ReplayError(f"{DOCUMENT}: must have the format {FORMAT} and its fields.")
-    name = data["name"]
-    if not isinstance(name, str) or not 1 <= len(name.strip()) <= MAX_NAME_CHARS or not name.isprintable():
-        raise ReplayError(f"name: must have 1 to {MAX_NAME_CHARS} printable characters.")
+    name = check_name(data["name"])
     for field, here in identify(name, protocol).items():
         if data[field] != here or type(data[field]) is not type(here):
             raise ReplayError(f"{field}: is {data[field]!r:.40}; the benchmark here has {here!r}.")
@@ -213,6 +211,13 @@ def read_document(content: bytes, protocol: Protocol) -> EntryDocument:
         raise ReplayError(f"parts: must be some of {', '.join(protocol.parts)}, in this order, got {parts!r:.60}.")
     laps, passings = _read_laps(data["laps"], protocol, parts), _read_passings(data[OVERTAKING], protocol, parts)
     return EntryDocument(name, tuple(parts), laps, passings)
+
+
+def check_name(name: object) -> str:
+    """The name of an entry; ReplayError for one that cannot be shown."""
+    if not isinstance(name, str) or not 1 <= len(name.strip()) <= MAX_NAME_CHARS or not name.isprintable():
+        raise ReplayError(f"name: must have 1 to {MAX_NAME_CHARS} printable characters, got {name!r:.80}.")
+    return name
 
 
 def _read_laps(data: Any, protocol: Protocol, parts: Sequence[str]) -> dict[str, list[LapClaim]]:

@@ -46,7 +46,8 @@ class ReplayedDriver:
     def act(self, obs: NDArray[np.float32]) -> NDArray[np.float32]:
         """The recorded actions of this tick."""
         self._tick += 1
-        return self._actions[self._numbers, self._tick - 1]
+        actions: NDArray[np.float32] = self._actions[self._numbers, self._tick - 1]
+        return actions
 
 
 def drive_against(

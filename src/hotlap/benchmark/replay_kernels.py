@@ -2,9 +2,13 @@
 
 import numpy as np
 
+from hotlap.benchmark.actions import RUN_DTYPE
 from hotlap.sim.compilation import entry_point
-from hotlap.sim.policy_drive import count_tick
-from hotlap.sim.step import drive_car
+from hotlap.sim.policy_drive import DriveRules, begin_drives, count_tick
+from hotlap.sim.rewards import RULES_DTYPE
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
+from hotlap.sim.step import drive_car, make_batch
+from hotlap.sim.vehicle import CAR_DTYPE
 
 
 @entry_point()
@@ -24,3 +28,13 @@ def replay_cars(begin, end, runs, firsts, actions, rules, ribbons, cars, episode
                     break
                 drive_car(i, actions, ribbons, cars, episode_rules, batch, 1)
                 count_tick(i, rules, batch, drives)
+
+
+def warm_up() -> None:
+    """Compile the loop, or load it from the disk cache, before the first drive."""
+    ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(1, NODE_DTYPE), np.zeros(1, PORTAL_DTYPE))
+    batch, none = make_batch(0), np.zeros(0, np.int64)
+    world = ribbons, np.zeros(1, CAR_DTYPE), np.zeros(1, RULES_DTYPE)
+    drives, rules = begin_drives(batch, np.zeros(0), num_laps=1), DriveRules(1, 1, 1, 1.0)
+    runs, actions = np.zeros(0, RUN_DTYPE), np.zeros((0, 3), np.float32)
+    replay_cars(0, 0, runs, none, actions, rules, *world, batch, drives, none)

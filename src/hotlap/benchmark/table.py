@@ -158,9 +158,9 @@ def _lap_cells(one: LapFigures) -> list[str]:
 
 def passing_table(rows: Sequence[Row]) -> Table:
     """The overtaking scenarios, the most overtakes first."""
-    found = [(row, row.figures.overtaking) for row in rows if row.figures.overtaking]
-    found.sort(key=lambda pair: (-pair[1].overtake_rate, pair[0].name))  # type: ignore[union-attr]
-    return Table(PASSING_HEADS, [[row.name, describe(row), *_passing_cells(one)] for row, one in found if one])
+    found = [(row, one) for row in rows if (one := row.figures.overtaking) is not None]
+    found.sort(key=lambda pair: (-pair[1].overtake_rate, pair[0].name))
+    return Table(PASSING_HEADS, [[row.name, describe(row), *_passing_cells(one)] for row, one in found])
 
 
 def _passing_cells(one: PassingFigures) -> list[str]:

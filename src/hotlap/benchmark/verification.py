@@ -1,15 +1,15 @@
 """Verifies entries: every drive is simulated again, and must give what the entry claims, to the bit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from hotlap.benchmark.entry_file import EntryFile, LapClaim, open_entry
+from hotlap.benchmark.entry_file import MODEL, EntryFile, LapClaim, open_entry
 from hotlap.benchmark.lap_replays import EVALUATION_RULES, LapOutcomes, replay_laps
-from hotlap.benchmark.overtaking_replays import PassingOutcomes, replay_overtaking
+from hotlap.benchmark.overtaking_replays import PassingOutcomes, drive_against, replay_overtaking
 from hotlap.benchmark.protocol import MAX_TICKS, OVERTAKING, START, Protocol, TrackStarts
 from hotlap.benchmark.recording import OnProgress
 from hotlap.drivers.packed import PackedDriver
@@ -47,7 +47,7 @@ def verify_entry(
             if progress:
                 progress((number + 1) / num_tasks)
         overtaking = _verify_passings(entry, protocol, num_threads) if OVERTAKING in claims.parts else None
-        has_model = _verify_model(entry, tracks, laps, num_threads)
+        has_model = _verify_model(entry, protocol, laps, overtaking, num_threads)
         return VerifiedEntry(claims.name, claims.parts, laps, overtaking, has_model)
 
 
@@ -56,9 +56,10 @@ def _verify_laps(entry: EntryFile, starts: TrackStarts, num_threads: int | None)
     found = replay_laps(starts, entry.drives_on(starts.track_id), num_threads)
     for number, claim in enumerate(entry.document.laps[starts.track_id]):
         where = f"{starts.track_id}, start {number}"
-        if left := int(found.ticks_left[number]):
-            raise ReplayError(f"{where}: has {left} ticks after the end of its drive.")
         _compare(where, claim, found.times_s[number], bool(found.is_clean[number]))
+        # After a drive without a lap a program may not know that it is over, and gains nothing.
+        if (left := int(found.ticks_left[number])) and found.is_completed[number]:
+            raise ReplayError(f"{where}: has {left} ticks after the end of its drive.")
     return found
 
 
@@ -89,29 +90,53 @@ def _describe(is_safe: bool, is_overtake: bool) -> str:
 
 
 def _verify_model(
-    entry: EntryFile, tracks: Sequence[TrackStarts], laps: Mapping[str, LapOutcomes], num_threads: int | None
+    entry: EntryFile,
+    protocol: Protocol,
+    laps: Mapping[str, LapOutcomes],
+    overtaking: PassingOutcomes | None,
+    num_threads: int | None,
 ) -> bool:
-    """Whether the entry brings a model; ReplayError where that drives other laps."""
+    """Whether the entry brings a model; ReplayError where that drives otherwise."""
     content = entry.model()
     if content is None:
         return False
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "model.zip"
-        path.write_bytes(content)
-        try:
-            driver = PackedDriver.from_model(read_model(path))
-        except HotlapError as error:
-            raise ReplayError(str(error).replace(f"{path}", "model.zip")) from None
-    for starts in tracks:
-        fleet = start_cars(driver, starts.track_id, starts.seeds, START)
-        counter = drive_compiled(driver, fleet, EVALUATION_RULES.num_laps, num_threads=num_threads)
-        times_s = np.full(len(starts.seeds), np.nan, np.float32)
-        for lap in counter.laps:
-            times_s[lap.car] = lap.time_s
-        found = laps[starts.track_id]
-        is_cut_off = np.isnan(found.times_s) & (found.num_ticks == MAX_TICKS)  # the model itself may drive on
-        different = (times_s.view(np.int32) != found.times_s.view(np.int32)) & ~is_cut_off
+    driver = _read_driver(content)
+    for starts in protocol.tracks_of(entry.document.parts):
+        number = _first_difference(driver, starts, laps[starts.track_id], num_threads)
+        if number is not None:
+            raise ReplayError(f"{starts.track_id}, start {number}: its model drives another lap than the entry has.")
+    if overtaking is not None:
+        driven = drive_against(lambda track: driver, protocol.scenarios, num_threads)
+        different = (driven.is_safe != overtaking.is_safe) | (driven.is_overtake != overtaking.is_overtake)
         if different.any():
             number = int(np.flatnonzero(different)[0])
-            raise ReplayError(f"{starts.track_id}, start {number}: its model drives another lap than the entry has.")
+            raise ReplayError(f"scenario {number}: its model drives otherwise than the entry does.")
     return True
+
+
+def _read_driver(content: bytes) -> PackedDriver:
+    """The driver of the model in an entry."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / MODEL
+        path.write_bytes(content)
+        try:
+            model = read_model(path)
+            if not model.card.is_racer:
+                raise ReplayError(f"{MODEL}: is a model of {model.card.environment}, not of the racer.")
+            return PackedDriver.from_model(model)
+        except HotlapError as error:
+            raise ReplayError(str(error).replace(str(path), MODEL)) from None
+
+
+def _first_difference(
+    driver: PackedDriver, starts: TrackStarts, found: LapOutcomes, num_threads: int | None
+) -> int | None:
+    """The first start from which a model drives another lap than the entry has; None where there is none."""
+    fleet = start_cars(driver, starts.track_id, starts.seeds, START)
+    counter = drive_compiled(driver, fleet, EVALUATION_RULES.num_laps, num_threads=num_threads)
+    times_s = np.full(len(starts.seeds), np.nan, np.float32)
+    for lap in counter.laps:
+        times_s[lap.car] = lap.time_s
+    is_cut_off = np.isnan(found.times_s) & (found.num_ticks == MAX_TICKS)  # the model itself may drive on
+    different = (times_s.view(np.int32) != found.times_s.view(np.int32)) & ~is_cut_off
+    return int(np.flatnonzero(different)[0]) if different.any() else None
