@@ -122,7 +122,7 @@ def _members(rng: random.Random, whole: bytes, members: Members) -> bytes:
     elif change == 1:
         members[one] = members[two]
     elif change == 2:
-        members[rng.choice(("../x", "/etc/passwd", "a/b.actions", "x" * 300, "", "model.zip"))] = members.pop(one)
+        members[rng.choice(("../x", "/etc/passwd", "a/b.actions", "x" * 300, " ", "model.zip"))] = members.pop(one)
     elif change == 3:
         members[rng.choice(("model.zip", "test-000.actions", "evil.py"))] = rng.randbytes(rng.choice((0, 10, 1000)))
     else:

@@ -134,6 +134,14 @@ def test_bombs_huge_and_damaged_files_are_refused_before_they_are_read(protocol,
         verify_entry(tmp_path / "none.zip", protocol)
 
 
+def test_a_name_with_a_nul_does_not_pass_for_another(protocol, entry, tmp_path):
+    """zipfile cuts such a name, and would read this member instead of the one whose size was checked."""
+    members = members_of(entry) | {"entry.jsonXx": b" " * (5 << 20)}
+    content = write_members(tmp_path / "forged.zip", members).read_bytes()
+    (tmp_path / "forged.zip").write_bytes(content.replace(b"entry.jsonXx", b"entry.json\0x"))
+    assert "does not belong to an entry" in refusal(tmp_path / "forged.zip", protocol)
+
+
 def test_encrypted_and_nested_documents_are_refused(protocol, entry, tmp_path):
     members = members_of(entry)
     deep = write_members(tmp_path / "deep.zip", members | {DOCUMENT: b"[" * 100_000})

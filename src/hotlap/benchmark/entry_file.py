@@ -19,7 +19,7 @@ from hotlap.benchmark.lap_replays import LapOutcomes
 from hotlap.benchmark.overtaking_replays import NUM_TICKS, PassingOutcomes, opponents_digest
 from hotlap.benchmark.protocol import MAX_TICKS, OVERTAKING, Protocol
 from hotlap.benchmark.recording import Recording
-from hotlap.errors import ArchiveError, InputFileError, ReplayError, one_line
+from hotlap.errors import ArchiveError, HotlapError, InputFileError, ReplayError, one_line
 from hotlap.models.archive import BoundedFile
 from hotlap.models.strict_json import from_json
 from hotlap.sim.version import PHYSICS_VERSION, RACE_VERSION
@@ -33,7 +33,10 @@ MAX_ACTIONS_BYTES = 512 << 20  # all drives together
 MAX_NAME_CHARS = 64
 _FIELDS = {"format", "name", "benchmark", "digest", "physics", "race", "opponents", "parts", "laps", OVERTAKING}
 _REMEDY = "`hotlap benchmark DRIVER` writes an entry; docs/benchmark.md describes it."
-_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError)
+# What zipfile raises for a damaged or hostile file.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError, OSError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,8 @@ def open_entry(path: Path, protocol: Protocol) -> Iterator[EntryFile]:
             yield EntryFile(zipped, document)
     except (ReplayError, ArchiveError) as error:
         raise ReplayError(f"{path}: {error} {_REMEDY}") from None
+    except HotlapError:  # not of the entry
+        raise
     except FileNotFoundError:
         raise InputFileError(f"{path}: no such file. Check the path.") from None
     except _ZIP_ERRORS as error:
@@ -180,6 +185,8 @@ def _check_members(infos: list[zipfile.ZipInfo]) -> None:
     if DOCUMENT not in sizes or len(sizes) != len(infos):
         raise ReplayError(f"must hold {DOCUMENT} and every member once.")
     for info in infos:
+        if info.filename != info.orig_filename:  # zipfile cuts a name at a NUL: it would read another member
+            raise ReplayError(f"{info.orig_filename!a:.60}: does not belong to an entry.")
         if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ReplayError(f"{info.orig_filename!a:.60}: is encrypted, or neither stored nor deflated.")
     actions = sum(size for name, size in sizes.items() if name.endswith(ACTIONS))
