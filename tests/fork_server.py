@@ -78,14 +78,13 @@ class Request:
 
 def import_everything() -> None:
     """Import all that is used, and load the compiled simulator, but start no threads."""
-    from hotlap.benchmark import replay_kernels
     from hotlap.drivers import casual, packed
     from hotlap.evaluation import tick_kernels
     from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
     import_modules()
     batch_cpu.warm_up(parallel=False), race_cpu.warm_up()
-    for module in (policy_drive, packed, casual, tick_kernels, replay_kernels):
+    for module in (policy_drive, packed, casual, tick_kernels):
         module.warm_up()
 
 

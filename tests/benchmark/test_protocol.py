@@ -34,7 +34,7 @@ def test_the_digest_is_that_of_the_file_and_another_seed_changes_it(monkeypatch)
     assert replace(protocol, laps={**protocol.laps, BUILT_IN: (changed, *others)}).digest != DIGEST
     monkeypatch.setattr("hotlap.benchmark.protocol.DIGEST", "0" * 16)
     with pytest.raises(ConfigError, match="Install Hotlap again"):
-        load_protocol()
+        load_protocol.__wrapped__()
 
 
 def test_the_file_is_what_the_script_draws(tmp_path, monkeypatch, capsys):

@@ -29,7 +29,9 @@ def test_an_entry_is_verified_and_the_same_drives_give_the_same_bytes(protocol, 
     assert (found.name, found.parts, found.num_laps, found.has_model) == ("champion", protocol.parts, 3, False)
     again = verify_entry(entry, protocol, num_threads=3)
     assert again.laps["track-01"].times_s.tobytes() == found.laps["track-01"].times_s.tobytes()
-    assert write_small_entry(tmp_path / "again.zip", protocol).read_bytes() == entry.read_bytes()
+    alone = small_protocol(num_scenarios=0)
+    first, second = (write_small_entry(tmp_path / f"{number}.zip", alone).read_bytes() for number in range(2))
+    assert first == second
 
 
 def faster(document):
@@ -67,7 +69,7 @@ CLAIMS = {
         lambda d: d["overtaking"].__setitem__(0, [d["overtaking"][0][0], True, True]),
         "scenario 0: claims",
     ),
-    "a missing scenario": (lambda d: d["overtaking"].pop(), "must have 6 rows"),
+    "a missing scenario": (lambda d: d["overtaking"].pop(), "must have 2 rows"),
     "runs that are too many": (lambda d: d["laps"]["track-01"][0].__setitem__(0, 10**9), "row 0 makes no sense"),
     "one run more": (lambda d: d["laps"]["track-01"][0].__setitem__(0, d["laps"]["track-01"][0][0] + 1), "bytes, not"),
 }

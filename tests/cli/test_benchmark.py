@@ -58,7 +58,8 @@ def test_a_forged_entry_gets_one_line_and_exit_code_2(hotlap, refused, here, sma
     assert "neither an entry nor a file of laps" in refused("benchmark", "verify", "x.json")
 
 
-def test_laps_of_people_are_verified_beside_the_casual_driver(hotlap, here, small):
+def test_laps_of_people_are_verified_beside_the_casual_driver(hotlap, here, small, monkeypatch):
+    monkeypatch.setattr("hotlap.evaluation.baseline.measure_casual_lap", lambda track: 40.0)
     replay = find_recorded("optimal", load_track("track-01")).to_text()
     entries = [{"track": "track-01", "driver": "Ada", "replay": replay}]
     (here / "laps.json").write_text(json.dumps({"format": "hotlap-board-1", "entries": entries}))

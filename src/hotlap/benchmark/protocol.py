@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
 
@@ -70,6 +71,7 @@ def encode_protocol(protocol: Protocol) -> bytes:
     return ("\n".join([*lines, ",\n".join(parts)]) + "}}\n").encode()
 
 
+@lru_cache(maxsize=1)
 def load_protocol() -> Protocol:
     """The protocol that ships; ConfigError where its file is not the one that was published."""
     content = files("hotlap.benchmark").joinpath(f"data/protocol-{VERSION}.json").read_bytes()
