@@ -1,6 +1,7 @@
 """Entries are driven again; one that claims anything else is refused in one line."""
 
 import json
+import random
 import zipfile
 from pathlib import Path
 
@@ -167,6 +168,11 @@ def test_the_laps_of_a_model_must_be_its_own(tmp_path):
     text = refusal(damaged, protocol)
     assert "model.zip" in text
     assert str(Path("/tmp")) not in text.replace(str(damaged), "")
+
+
+def test_a_member_of_some_megabytes_is_read(protocol, entry, tmp_path):
+    large = write_members(tmp_path / "large.zip", members_of(entry) | {MODEL: random.Random(0).randbytes(5 << 20)})
+    assert "model.zip: is damaged or not a zip" in refusal(large, protocol)
 
 
 def test_a_refusal_is_a_replay_error(protocol, tmp_path):

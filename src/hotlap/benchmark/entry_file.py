@@ -31,6 +31,7 @@ MAX_DOCUMENT_BYTES = 4 << 20
 MAX_MODEL_BYTES = 64 << 20
 MAX_ACTIONS_BYTES = 512 << 20  # all drives together
 MAX_NAME_CHARS = 64
+_PIECE_BYTES = 1 << 20
 _FIELDS = {"format", "name", "benchmark", "digest", "physics", "race", "opponents", "parts", "laps", OVERTAKING}
 _REMEDY = "`hotlap benchmark DRIVER` writes an entry; docs/benchmark.md describes it."
 # What zipfile raises for a damaged or hostile file.
@@ -87,10 +88,10 @@ class EntryFile:
 
     def model(self) -> bytes | None:
         """The model file that the entry brings; None where it brings none."""
-        return self._zipped.read(MODEL) if MODEL in self._zipped.namelist() else None
+        return _read_member(self._zipped, MODEL) if MODEL in self._zipped.namelist() else None
 
     def _runs(self, name: str, counts: Sequence[int]) -> list[Runs]:
-        return read_runs(self._zipped.read(name + ACTIONS), counts, name)
+        return read_runs(_read_member(self._zipped, name + ACTIONS), counts, name)
 
 
 def write_entry(
@@ -166,7 +167,7 @@ def open_entry(path: Path, protocol: Protocol) -> Iterator[EntryFile]:
             raise ReplayError(f"has {about.st_size} bytes; an entry has at most {MAX_FILE_BYTES}.")
         with BoundedFile(path.open("rb", buffering=0)) as file, zipfile.ZipFile(file) as zipped:
             _check_members(zipped.infolist())
-            document = read_document(zipped.read(DOCUMENT), protocol)
+            document = read_document(_read_member(zipped, DOCUMENT), protocol)
             _check_names(zipped.namelist(), document)
             yield EntryFile(zipped, document)
     except (ReplayError, ArchiveError) as error:
@@ -177,6 +178,12 @@ def open_entry(path: Path, protocol: Protocol) -> Iterator[EntryFile]:
         raise InputFileError(f"{path}: no such file. Check the path.") from None
     except _ZIP_ERRORS as error:
         raise ReplayError(f"{path}: is damaged or not a zip ({one_line(error)}). {_REMEDY}") from None
+
+
+def _read_member(zipped: zipfile.ZipFile, name: str) -> bytes:
+    """A member, read in pieces: a bounded file gives no more at once."""
+    with zipped.open(name) as file:
+        return b"".join(iter(lambda: file.read(_PIECE_BYTES), b""))
 
 
 def _check_members(infos: list[zipfile.ZipInfo]) -> None:
