@@ -120,9 +120,10 @@ def describe(found: Mapping[str, Any]) -> str:
     """What a result file says for the documentation."""
     entry, laps = found["entry"], found["people"]
     return (
-        f"On {found['threads']} threads, {whole(entry['laps'])} laps of an entry are verified in "
-        f"{entry['seconds']:.1f} s, and {whole(laps['laps'])} laps of people in {laps['seconds']:.1f} s "
-        f"(with {entry['load_before']:.0f} other programs that wanted a processor).\n"
+        f"On {found['threads']} threads, {whole(entry['laps'])} laps of an entry were verified in "
+        f"{entry['seconds']:.0f} s ({entry['cpu_seconds']:.1f} s of processor time), and {whole(laps['laps'])} laps of "
+        f"people in {laps['seconds']:.0f} s ({laps['cpu_seconds']:.1f} s), on a machine with a load of "
+        f"{entry['load_before']:.0f}.\n"
     )
 
 
