@@ -31,6 +31,7 @@ from hotlap.benchmark.table import (
     fingerprint,
     measure_shipped,
     optimum_row,
+    part_notes,
     part_tables,
     read_row,
     shipped_names,
@@ -120,7 +121,7 @@ def recorded_row(label: str, name: str) -> Row:
         worst_gap=max(gaps),
         score=None,
     )
-    note = f"{name}, {len(runs)} seeds, {runs[0].track} only, other starts"
+    note = f"the recipe {name}, {len(runs)} seeds, on {runs[0].track} only and from other starts"
     return Row(label, "recorded", EntryFigures({}, {BUILT_IN: figures}, None), note=note)
 
 
@@ -128,7 +129,8 @@ def describe(results: Mapping[str, Any], part: str) -> str:
     """A part's table for the documentation."""
     protocol = load_protocol()
     rows = [*(read_row(row) for row in results["rows"]), optimum_row(protocol)]
-    return to_markdown(part_tables(rows, protocol)[part])
+    notes = "".join(f"\n{note}\n" for note in part_notes(rows, part))
+    return to_markdown(part_tables(rows, protocol)[part]) + notes
 
 
 if __name__ == "__main__":

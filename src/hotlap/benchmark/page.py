@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from hotlap.benchmark.protocol import OVERTAKING, Protocol
-from hotlap.benchmark.table import Row, part_tables, track_table
+from hotlap.benchmark.table import Row, part_notes, part_tables, track_table
 from hotlap.reports.html import render_document, render_table
 from hotlap.sim.version import PHYSICS_VERSION
 
@@ -22,7 +22,8 @@ def render_page(rows: Sequence[Row], protocol: Protocol) -> str:
     body = ["<h1>Benchmark</h1>", f"<p>{escape(about)}</p>"]
     for part, table in part_tables(rows, protocol).items():
         text = _PASSING if part == OVERTAKING else _SCORE
-        body.append(_section(_TITLES.get(part, part), text, render_table(table)))
+        notes = "".join(f"<p>{escape(note)}</p>" for note in part_notes(rows, part))
+        body.append(_section(_TITLES.get(part, part), text, render_table(table) + notes))
     for row in rows:
         if row.kind in ("entry", "model") and row.figures.tracks:
             body.append(_section(row.name, "Track by track.", render_table(track_table(row.figures))))

@@ -141,12 +141,12 @@ def lap_table(rows: Sequence[Row], part: str) -> Table:
     """A part of the laps, the best score first; rows without one, by their gap, after them."""
     found = [(row, row.figures.parts[part]) for row in rows if part in row.figures.parts]
     found.sort(key=lambda pair: (pair[1].score is None, pair[1].score or 0.0, pair[1].median_gap or 0.0, pair[0].name))
-    return Table(LAP_HEADS, [[row.name, describe(row), *_lap_cells(one)] for row, one in found])
+    return Table(LAP_HEADS, [[row.name, KINDS[row.kind], *_lap_cells(one)] for row, one in found])
 
 
-def describe(row: Row) -> str:
-    """What a row is."""
-    return f"{KINDS[row.kind]}{': ' + row.note if row.note else ''}"
+def part_notes(rows: Sequence[Row], part: str) -> list[str]:
+    """What has to be said of the rows of a part."""
+    return [f"{row.name}: {row.note}." for row in rows if row.note and part in row.figures.parts]
 
 
 def _lap_cells(one: LapFigures) -> list[str]:
@@ -160,7 +160,7 @@ def passing_table(rows: Sequence[Row]) -> Table:
     """The overtaking scenarios, the most overtakes first."""
     found = [(row, one) for row in rows if (one := row.figures.overtaking) is not None]
     found.sort(key=lambda pair: (-pair[1].overtake_rate, pair[0].name))
-    return Table(PASSING_HEADS, [[row.name, describe(row), *_passing_cells(one)] for row, one in found])
+    return Table(PASSING_HEADS, [[row.name, KINDS[row.kind], *_passing_cells(one)] for row, one in found])
 
 
 def _passing_cells(one: PassingFigures) -> list[str]:

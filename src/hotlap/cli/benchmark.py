@@ -173,7 +173,7 @@ def _show(
     import json
 
     from hotlap.benchmark.page import render_page
-    from hotlap.benchmark.table import complete_rows, marked, part_tables
+    from hotlap.benchmark.table import complete_rows, marked, part_notes, part_tables
     from hotlap.reports.tables import to_text
     from hotlap.sim.version import PHYSICS_VERSION, RACE_VERSION
 
@@ -202,7 +202,7 @@ def _show(
     }
     for part, one in part_tables(table, protocol).items():
         if part in driven:
-            print(f"{part}\n{to_text(one)}")
+            print("\n".join([part, to_text(one) + "".join(f"{note}\n" for note in part_notes(table, part))]))
     for key in ("entry", "table", "page"):
         if key in more:
             print(f"{key}: {more[key]}")
