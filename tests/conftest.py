@@ -53,13 +53,16 @@ LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
     "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
     "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
-    "test_sb3_exchange_export.py", "test_determinism.py", "test_raceline.py", "test_track_files_page.py",
-    "test_trainer_evaluations.py", "test_nan.py", "test_shipped_models.py", "test_sent_track_files.py",
-    "test_static_wasm.py", "test_run_processes.py", "test_sweep.py",
+    "test_sb3_exchange_export.py", "test_trainer_evaluations.py", "test_remote_vector.py", "test_examples.py",
+    "test_shipped_models.py", "test_nan.py", "test_sent_track_files.py", "test_run_processes.py", "test_sweep.py",
 )  # fmt: skip
 
 # These fixtures take seconds. Their tests run one after the other, so that few processes have to make each.
 SHARED_FIXTURES = ("followed", "play_server", "bridge_server", "racer", "soft_racer", "cartpole", "train")
+
+# A browser and what it opens take seconds to start: so many processes run all tests that use them.
+NUM_BROWSERS = 2
+BROWSER_FIXTURES = {"shared_browser", "static_page", "web_server"}
 
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
@@ -69,6 +72,7 @@ pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "trai
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILERS = pytest.StashKey[list["subprocess.Popen[bytes]"]]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
+BROWSER_FILES = pytest.StashKey[list[Path]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -113,9 +117,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write_line(text)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their fixtures, and order them for several processes."""
     items.sort(key=place_of)
+    in_browser = (item for item in items if BROWSER_FIXTURES.intersection(getattr(item, "fixturenames", ())))
+    config.stash[BROWSER_FILES] = sorted({item.path for item in in_browser})
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if SERVER_FIXTURES.intersection(fixtures):
@@ -131,6 +137,12 @@ def place_of(item: pytest.Item) -> int:
     fixtures = getattr(item, "fixturenames", ())
     shared = (place for place, name in enumerate(SHARED_FIXTURES) if name in fixtures)
     return len(LONG_FILES) + next(shared, len(SHARED_FIXTURES))
+
+
+def pytest_worker_group(item: pytest.Item) -> str | None:
+    """The files with tests in a browser are divided among a few processes."""
+    paths = item.config.stash[BROWSER_FILES]
+    return f"browser {paths.index(item.path) % NUM_BROWSERS}" if item.path in paths else None
 
 
 def pytest_before_workers() -> None:

@@ -3,8 +3,7 @@
 usage: python fork_server.py LISTENER (the descriptor of a listening socket)
 A client sends one request over a connection: the command as JSON, with the descriptors that the new process gets. The
 answer is its process id, or why it is refused, and later its exit status. The process stays a zombie until the client
-has read that and closed the connection, so that its id cannot be taken by another. The server ends when its standard
-input ends.
+has read that and closed the connection, so that its id stays its own. The server ends when its standard input ends.
 """
 
 import array
@@ -37,7 +36,8 @@ READ_WHEN_USED = {
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
     "PYTHONUNBUFFERED", "COLUMNS", "LINES", "MPLCONFIGDIR",
 }  # fmt: skip
-OF_THE_TESTS = ("PYTEST_", "FORK_SERVER", "RAY_")  # Ray is not among what the server imports
+# Of the tests, of Ray, which the server does not import, and of torchrun for the processes it starts.
+OTHERS = ("PYTEST_", "FORK_SERVER", "RAY_", "TORCHELASTIC_", "TORCH_NCCL_", "GROUP_", "ROLE_")
 # What our commands import while they run, besides our own modules.
 LIBRARIES = (
     "cv2", "gymnasium.envs.box2d.lunar_lander", "matplotlib.backends.backend_agg", "matplotlib.pyplot", "onnx",
@@ -183,7 +183,7 @@ class ForkServer:
             key
             for key in sorted(different)
             if key not in READ_WHEN_USED
-            and not key.startswith(OF_THE_TESTS)
+            and not key.startswith(OTHERS)
             and environ.get(key, "") != self._as_it_is.get(key)
         ]
         if read:

@@ -1,7 +1,8 @@
 """`--workers N`: the tests run in N processes, forked after everything is imported and all tests are collected.
 
-So each process starts at once, with the compiled simulator loaded. A process runs whole files, in the order of the
-collection, as it has time for them. Ctrl-C, `-x` and `--maxfail` end all processes, and each tears its fixtures down.
+So each process starts at once, with the compiled simulator loaded. A process runs whole files, or the groups that a
+conftest makes of them, in the order of the collection, as it has time for them. Ctrl-C, `-x` and `--maxfail` end all
+processes, and each tears its fixtures down.
 """
 
 import json
@@ -47,10 +48,10 @@ class Workers:
         """Run all files; replaces pytest's own loop."""
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             return None  # pytest's own loop says so
-        files: dict[Path, list[pytest.Item]] = {}
+        found: dict[Path | str, list[pytest.Item]] = {}
         for item in session.items:
-            files.setdefault(item.path, []).append(item)
-        groups = list(files.values())
+            found.setdefault(session.config.hook.pytest_worker_group(item=item) or item.path, []).append(item)
+        groups = [sorted(group, key=lambda item: str(item.path)) for group in found.values()]
         if len(groups) < 2:
             return None
         os.environ[RUN] = uuid4().hex
@@ -180,7 +181,7 @@ class _Worker:
         config.hook.pytest_begin_worker(config=config)
 
     def _run_file(self, items: list[pytest.Item]) -> None:
-        """Run the tests of a file, and keep the fixtures of the session."""
+        """Run the tests of a file or group, and keep the fixtures of the session."""
         for item, following in zip(items, [*items[1:], _Session(self._session)], strict=True):
             if self._stop[0]:
                 return
@@ -234,6 +235,10 @@ def _read(source: int, size: int) -> bytes:
 
 class WorkerHooks:
     """What a conftest can do before the processes are forked, and in each at its begin and end."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_worker_group(self, item: pytest.Item) -> str | None:
+        """The name of the group whose tests one process runs; None: those of the item's file are such a group."""
 
     @pytest.hookspec
     def pytest_before_workers(self, config: pytest.Config) -> None:

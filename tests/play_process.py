@@ -59,7 +59,7 @@ class PlayProcess(ServerProcess):
     def __init__(self, folder: Path, *arguments: str, board: bytes | None = None, **environ: str) -> None:
         self.folder, self.home = folder, folder / "home"
         if board is not None:
-            self.home.mkdir()
+            self.home.mkdir(exist_ok=True)
             (self.home / BOARD).write_bytes(board)
         own = {key: value for key, value in os.environ.items() if key != "HOTLAP_PLAY_TOKEN"}
         options = ["--no-open", *([] if "--port" in arguments else ["--port", "0"]), *arguments]

@@ -10,11 +10,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 FOLDER = str(Path(__file__).parent)
 
+CONFTEST = """
+pytest_plugins = ('forked_workers',)
+def pytest_worker_group(item):
+    return "a pair" if item.path.name in ("test_a.py", "test_c.py") else None
+"""
+
 
 @pytest.fixture
 def run(pytester):
-    """Run files with these contents in two processes."""
-    pytester.makeconftest("pytest_plugins = ('forked_workers',)")
+    """Run files with these contents in two processes; two of the files are a group."""
+    pytester.makeconftest(CONFTEST)
 
     def start(*options, **files):
         pytester.makepyfile(**files)
@@ -51,6 +57,7 @@ def test_every_test_runs_once_and_each_process_tears_down_its_own_fixtures(run, 
     processes = {process for *_, process in ran}
     assert {path.name for path in pytester.path.glob("ended-*")} == {f"ended-{process}" for process in processes}
     assert all(len({process for name, _, process in ran if name == file}) == 1 for file in files)
+    assert len({process for name, _, process in ran if name in ("test_a", "test_c")}) == 1
 
 
 def test_the_first_failure_ends_all_processes_if_asked(run, pytester):

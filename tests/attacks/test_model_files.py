@@ -305,7 +305,7 @@ def assert_harmless(report: dict[str, Any], folder: Path, count: int) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs the module resource")
 @pytest.mark.parametrize(
-    ("seed", "count"), [(1, 2_000), pytest.param(2, 10_000, marks=pytest.mark.slow)], ids=["2000", "10000"]
+    ("seed", "count"), [(1, 500), pytest.param(2, 10_000, marks=pytest.mark.slow)], ids=["500", "10000"]
 )
 @pytest.mark.timeout(600)
 def test_no_mutation_of_a_model_executes_reads_elsewhere_hangs_or_fills_memory(cartpole, racer, place, seed, count):

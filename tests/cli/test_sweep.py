@@ -2,11 +2,13 @@
 
 import json
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
+from forked_python import Popen
 from hotlap.runs.recipe import resolve_config
 from sweeps.killed_sweeps import start, wait_until
 from sweeps.tiny_sweeps import write_file
@@ -23,7 +25,8 @@ def in_place(place, monkeypatch):
 
 
 @pytest.mark.timeout(180)
-def test_a_sweep_from_file_to_recipe_and_page(place, hotlap, refused):
+def test_a_sweep_from_file_to_recipe_and_page(place, hotlap, refused, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", Popen)  # its worker is forked
     write_file(place / "rates.sweep.toml", seeds=[1, 2, 3], steps=64, evaluation={"interval": 32, "final_episodes": 1})
     answer = hotlap("sweep", "rates.sweep.toml", "--workers", 1, "--json")
     assert answer.code == 0, answer.err

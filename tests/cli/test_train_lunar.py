@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from hotlap.runs.run_config import load_config
+from tiny_runs import skip_evaluation
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("Box2D") is None, reason="LunarLander-v3 needs Box2D")
 
 
 def test_the_lunar_recipe_trains_exactly_the_steps_asked_for_and_writes_its_files(hotlap, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    skip_evaluation(monkeypatch)
     options = ["--steps", 1_200, "--checkpoint-interval", 500, "--json"]
     figures = hotlap("train", "--recipe", "lunar-ppo", *options).figures
     folder = Path("results") / "experiments" / "ppo_seed42"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import forked_python
 from process_pairs import HOTLAP, TIMEOUT_S, ProcessPair, run_pair
 from tiny_runs import assert_same_run, tensors, tiny_config
 
@@ -26,7 +27,9 @@ CONFIG = tiny_config(
     checkpoint={"interval": 1000},
     evaluation={"interval": 2000, "episodes": 1},
 )
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+PROCESSES = ["--standalone", "--nproc-per-node", "2"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", *PROCESSES]
+FORKED_TORCHRUN = [sys.executable, str(Path(__file__).with_name("forked_torchrun.py")), *PROCESSES]
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +62,8 @@ def resume(run):
 
 
 def test_torchrun_gives_the_same_bits_again(tmp_path, recipe, whole):
-    arguments = [*TORCHRUN, *HOTLAP, "train", "--recipe", recipe, "--run-name", tmp_path / "run"]
-    subprocess.run(arguments, check=True, capture_output=True, timeout=TIMEOUT_S)
+    arguments = [*FORKED_TORCHRUN, *HOTLAP, "train", "--recipe", str(recipe), "--run-name", str(tmp_path / "run")]
+    forked_python.run(arguments, check=True, capture_output=True, timeout=TIMEOUT_S)
     assert_same_run(whole, tmp_path / "run", CONFIG)
 
 

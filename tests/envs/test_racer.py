@@ -24,6 +24,7 @@ from envs.racer_drives import (
 from hotlap.drivers.casual import CasualDriver
 from hotlap.envs.racer_vector import RacerVectorEnv
 from hotlap.errors import ActionError
+from hotlap.sim.guide_line import guide_line
 from hotlap.tracks.golden_traces import scripted_actions
 
 # --- spaces and info ---
@@ -156,6 +157,22 @@ def test_progress_may_be_counted_in_metres():
         (*_, one), (*_, other) = (env.step(np.array([0.0, 1.0, 0.0], np.float32)) for env in (laps, metres))
     assert one["progress"] > 0.0
     assert other["progress"] == pytest.approx(one["progress"] * laps.fleet.tracks[0].nodes.length_m / 500.0, rel=1e-5)
+
+
+def test_progress_may_be_counted_in_seconds_of_the_guide():
+    """The time that a car at the guide's speed would have needed for the tick's distance, over the given time."""
+    laps, seconds = (hotlap.RacerEnv(config={"weights": {"progressTime": time_s}}) for time_s in (0.0, 20.0))
+    for env in (laps, seconds):
+        env.reset(seed=0)
+    nodes, guide_mps = laps.fleet.tracks[0].nodes, guide_line(laps.fleet.tracks[0].nodes)[1]
+    speeds = []
+    for _ in range(120):
+        (*_, one), (*_, other) = (env.step(np.array([0.02, 1.0, 0.0], np.float32)) for env in (laps, seconds))
+        me = laps.fleet.states[0]
+        here_mps = guide_mps[me["node"]] * (1.0 - me["share"]) + guide_mps[me["node"] + 1] * me["share"]
+        assert other["progress"] == pytest.approx(one["progress"] * nodes.length_m / (here_mps * 20.0), rel=1e-4)
+        speeds.append(here_mps)
+    assert np.ptp(speeds) > 1.0
 
 
 def test_a_slow_car_beside_the_road_pays_nothing():

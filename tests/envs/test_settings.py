@@ -25,7 +25,7 @@ DEFAULTS = {
     "episode": {"maxSteps": 3000, "stillnessTimeoutTicks": 180},
 }
 ADDITIONS = {
-    "weights": {"progressLength": 0.0, "penaltyMinSpeed": 0.0},
+    "weights": {"progressLength": 0.0, "progressTime": 0.0, "penaltyMinSpeed": 0.0},
     "episode": {"start": "line", "spunFraction": 0.0, "numGates": 30},
 }
 
@@ -104,11 +104,11 @@ def test_the_error_names_the_key(data, words):
 
 
 def test_the_record_of_the_simulator_has_every_value():
-    rewards = RewardRules(1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 8.5)
+    rewards = RewardRules(1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 15.5, 8.5)
     record = RacerSettings(rewards, EpisodeRules(11, 12, "random", 0.75, 13)).rules()
     assert record.shape == (1,)
     assert [float(value) for value in record[0].item()] == [
-        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 8.5, 11, 12, START_RANDOM, 0.75, 13
+        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 15.5, 8.5, 11, 12, START_RANDOM, 0.75, 13
     ]  # fmt: skip
     assert record.dtype["progress"] == np.float32
     assert list(RULES_DTYPE.names) == [field.name for kind in (RewardRules, EpisodeRules) for field in fields(kind)]

@@ -11,6 +11,7 @@ from hotlap.learning import ppo as ppo_module
 from hotlap.learning.adam import as_tensors
 from hotlap.learning.ppo import PPO
 from hotlap.learning.ppo_update import ThreadChoice
+from hotlap.learning.schedules import LR_SCALE_RANGE
 from hotlap.training.learners import build_learner, is_ours
 from hotlap.training.sb3.learner import SB3Learner
 from small_learners import learn, ours, weights
@@ -299,3 +300,12 @@ def test_the_weights_of_a_model_are_taken_over():
     assert torch.equal(started._adam.values, model._adam.values)
     np.testing.assert_array_equal(started.policy().normalizer["obs_mean"], model.policy().normalizer["obs_mean"])
     assert as_tensors(model.policy().weights).keys() == started.policy().weights.keys()
+
+
+def test_a_start_model_begins_with_the_lowest_learning_rate_that_may_adapt():
+    """A policy with little noise is lost in one update at the rate of a new one."""
+    policy = learn(ours(configure()))[0].policy()
+    for desired_kl, scale in ((0.01, LR_SCALE_RANGE[0]), (None, 1.0)):
+        started = ours(configure(seed=7, ppo={"desired_kl": desired_kl, "learning_rate": 1e-3}))
+        started.load_policy(policy)
+        assert started._learning_rate(1.0) == pytest.approx(scale * 1e-3)

@@ -8,7 +8,7 @@ from hotlap.sim.engine import ALL_FINE, Races
 from hotlap.sim.race import START_GRID, make_field, race_rules
 from hotlap.sim.race_cpu import CpuRaceEngine
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from sim.kernels import F
 from sim.worlds import World
 

@@ -34,7 +34,8 @@ import numpy as np
 from hotlap.sim import batch_cpu
 from hotlap.sim.compilation import cache_folder, source_digest
 from hotlap.sim.rewards import RULES_DTYPE
-from hotlap.sim.ribbon import RibbonNodes, pack_ribbons
+from hotlap.sim.ribbon import pack_ribbons
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import hotlap.sim
 from hotlap.envs.racer import RacerEnv
 from hotlap.envs.racer_vector import RacerVectorEnv
-from hotlap.sim import batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, road_view, tyres, vehicle, world
 from sim.kernels import F
+from sim.typed_kernels import float64_variables, typed_kernels, types_only
 
 SIM = Path(hotlap.sim.__file__).parent
 CONFIG = {"episode": {"start": "random", "maxSteps": 700, "stillnessTimeoutTicks": 90}}
@@ -175,74 +175,24 @@ def test_a_call_of_the_platforms_math_or_a_loose_literal_is_caught(body):
     assert len(foreign_calls(source, {"f"}) + loose_numbers(source)) == 1
 
 
-def float64_variables(function) -> list[str]:
-    """Everything inside a compiled function that numba typed as float64, but for constants it turns into float32."""
-    found = []
-    for compiled in function.overloads.values():
-        found += [
-            f"{function.__name__}.{name}: {kind}"
-            for name, kind in compiled.type_annotation.typemap.items()
-            if "float64" in str(kind) and "load_attr" not in name
-        ]
-    return found
-
-
-def compile_afresh() -> list:
-    """Type and compile the tick's kernels again: code loaded from disk has no type annotations."""
-    ribbons = ribbon.TRACK_DTYPE, ribbon.NODE_DTYPE, ribbon.PORTAL_DTYPE
-    dtypes = (*ribbons, vehicle.CAR_DTYPE, world.STATE_DTYPE, world.INFO_DTYPE, rewards.RULES_DTYPE)
-    track, node, portal, car, state, info, rules = (numba.from_dtype(dtype) for dtype in dtypes)
-    f4, i4 = numba.float32, numba.int32
-    tracks, nodes, portals, cars, floats = (numba.types.Array(kind, 1, "C") for kind in (track, node, portal, car, f4))
-    arrays = [numba.from_dtype(dtype) for dtype in (policy_forward.POLICY_DTYPE, policy_forward.LAYER_DTYPE)]
-    policy = numba.types.NamedTuple(
-        (*(numba.types.Array(kind, 1, "C") for kind in arrays), floats), policy_forward.PackedPolicy
-    )
-    ribbon_arrays = numba.types.NamedTuple((tracks, nodes, portals), ribbon.Ribbons)
-    jobs = [
-        (policy_forward.decide, (policy, floats, floats, floats, floats)),
-        (world.tick, (state, floats, tracks, nodes, portals, cars, rules, info)),
-        (world.observe, (state, ribbon_arrays, cars, floats)),
-        (world.begin_episode, (state, tracks, nodes, rules)),
-        (tyres.tyre_force, (f4, f4, f4, f4)),
-        (maths.sin_cos, (f4,)),
-        (maths.arc_tangent, (f4, f4)),
-        (rays.cast, (track, portals, i4, f4, f4, f4, f4)),
-        (ribbon.locate, (track, nodes, i4, f4, f4)),
-        (laps.crossing_fraction, (f4, f4, f4, f4, f4)),
-        (vehicle.body_rates, (numba.types.UniTuple(f4, 7), numba.types.UniTuple(f4, 3), f4, f4, car)),
-    ]
-    for function, signature in jobs:
-        function.compile(signature)
-    return [
-        value
-        for module in (batch_cpu, laps, maths, policy_forward, rays, rewards, ribbon, road_view, tyres, vehicle, world)
-        for value in vars(module).values()
-        if isinstance(value, numba.core.dispatcher.Dispatcher) and value.overloads
-    ]
-
-
-@pytest.mark.timeout(120)
 def test_no_kernel_uses_float64():
-    functions = {function.__name__: function for function in compile_afresh()}
-    assert {
-        "decide",
-        "tick",
-        "observe",
-        "view_point",
-        "cast",
-        "advance",
-        "tyre_force",
-        "count_gates",
-        "meet_wall",
-    } <= set(functions)
-    loaded = {"step_serial", "step_parallel", "reset_cars", "observe_cars", "decide_cars"}
-    found = [line for name, function in functions.items() if name not in loaded for line in float64_variables(function)]
-    assert found == []
+    functions = typed_kernels()
+    expected = {"decide", "tick", "observe", "view_point", "cast", "advance", "tyre_force", "count_gates", "meet_wall"}
+    assert expected <= {function.__name__ for function, _ in functions}
+    assert [line for function, typed in functions for line in float64_variables(function, typed)] == []
 
+
+def test_float64_in_a_kernel_or_in_what_it_calls_is_found():
     @numba.njit
     def half(x):
         return x * 0.5
 
-    half(F(1.0))
-    assert float64_variables(half) != []  # the check finds float64
+    @numba.njit
+    def quarter(x):
+        return F(half(half(x)))
+
+    with types_only([half, quarter]):
+        quarter.compile((numba.float32,))
+        assert {line.partition(".")[0] for line in float64_variables(half, half.overloads.values())} == {"half"}
+        assert float64_variables(quarter, quarter.overloads.values()) != []
+    assert quarter(F(1.0)) == 0.25  # what was only typed is compiled when it is called

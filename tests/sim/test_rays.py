@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hotlap.sim.rays import NUM_RAYS, RAY_RANGE_M
-from hotlap.sim.ribbon import FAR_SPAN, RibbonNodes, Ribbons
+from hotlap.sim.ribbon import FAR_SPAN, Ribbons
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.node_builder import build_nodes
 from sim.kernels import CAR, F, place_points, rays_on
 from sim.worlds import BUILT_IN, World, drivable_area, nodes_of, oval

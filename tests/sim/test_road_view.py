@@ -9,9 +9,10 @@ from hotlap.envs.fleet import Fleet
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import num_observations, observation_space
 from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.sim.guide_line import guide_line
 from hotlap.sim.road_view import (
     COLUMNS_PER_POINT,
-    FIRST_OUTLOOK,
+    FIRST_GUIDE,
     MIN_REACH_M,
     NUM_POSITION,
     RADIUS_SCALE_M,
@@ -26,14 +27,13 @@ from hotlap.sim.road_view import (
     WIDTH_SCALE_M,
     point_ahead,
 )
-from hotlap.sim.speed_profile import outlook
 from hotlap.sim.world import NUM_OBSERVATIONS
 from hotlap.tracks.registry import split_ids
 
 VERSIONS = pytest.mark.parametrize("observation", ["road", "road-2"])
 # Points, the power of their spacing, and how far ahead (s) the last one lies.
 SPACINGS = {"road": (12, 2.0, 4.0), "road-2": (24, 1.5, 8.0)}
-NUM_COLUMNS = {"road": 58, "road-2": 98}
+NUM_COLUMNS = {"road": 58, "road-2": 144}
 # SHA-256 of the first version's observations, as they were before there was a second.
 FIRST_VERSION_DIGEST = "3ff136abbe96455eda182e031200988fb749ea25dfcb1f62cbcd5f0c00106f6a"
 
@@ -149,16 +149,24 @@ def test_the_points_ahead_are_the_roads_edges_in_the_cars_frame(track: str, obse
 
 
 @pytest.mark.parametrize("track", ["track-01", "track-02"])
-def test_the_second_version_tells_the_outlook_at_the_car_and_at_every_eighth_point(track: str) -> None:
+def test_the_second_version_shows_the_guide_at_the_car_and_at_every_point(track: str) -> None:
     fleet = make_fleet(track=track, observation="road-2")
     drive(fleet, 150)
-    road = fleet.tracks[0]
-    outlook_m = outlook(road.start_speed_mps, road.nodes.step_m)
-    where = points_ahead(fleet, "road-2")[1][:, [7, 15, 23]]
-    here = fleet.states["arc_m"][:, None].astype(np.float64) / road.nodes.step_m
-    expected = along(outlook_m, np.concatenate([here, where], axis=1)) / 225.0
-    assert np.ptp(expected) > 0.2
-    np.testing.assert_allclose(view(fleet)[:, FIRST_OUTLOOK:], expected, atol=1e-3)
+    me, nodes = fleet.states, fleet.tracks[0].nodes
+    left_m, progress_mps = guide_line(nodes)
+    seen = view(fleet)[:, FIRST_GUIDE:].reshape(len(me), 25, 2)
+    here = me["arc_m"].astype(np.float64) / nodes.step_m
+    np.testing.assert_allclose(seen[:, 0, 0], (me["lateral_m"] - along(left_m, here)) / WIDTH_SCALE_M, atol=1e-3)
+    where = points_ahead(fleet, "road-2")[1]
+    speeds = along(progress_mps, np.concatenate([here[:, None], where], axis=1)) / 80.0
+    assert np.ptp(speeds) > 0.2
+    np.testing.assert_allclose(seen[..., 1], speeds, atol=2e-3)
+    across_m = along(left_m, where)
+    dx = along(nodes.x_m, where) - along(nodes.tangent_y, where) * across_m - me["x_m"][:, None]
+    dy = along(nodes.y_m, where) + along(nodes.tangent_x, where) * across_m - me["y_m"][:, None]
+    bearing = np.arctan2(dy, dx) - me["yaw_rad"][:, None]
+    is_near = np.hypot(dx, dy) < 1.5
+    np.testing.assert_allclose(seen[:, 1:, 0][~is_near], np.sin(bearing)[~is_near], atol=5e-3)
 
 
 @VERSIONS

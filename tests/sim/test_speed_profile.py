@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hotlap.sim.speed_profile import outlook, speed_profile
+from hotlap.sim.speed_profile import speed_profile
 from sim.kernels import CAR, GRAVITY_MPS2
 from sim.worlds import nodes_of
 
@@ -45,22 +45,3 @@ def test_start_line_and_side_of_the_bends_do_not_matter_and_more_grip_is_never_s
     faster = speed_profile(nodes.curvature_radpm, nodes.step_m, CAR, 0.9)
     assert (faster >= speeds).all()
     assert faster.min() > speeds.min()
-
-
-@pytest.mark.parametrize("speed_mps", [8.0, 60.0])
-def test_the_outlook_of_a_constant_speed_is_the_speed_over_the_discount_rate(speed_mps):
-    """The integral of v exp(-b t), where exp(-b / 15 s) is 0.98, however long the lap is."""
-    for num_nodes in (60, 4000):
-        found = outlook(np.full(num_nodes, speed_mps), 1.0)
-        assert found == pytest.approx(speed_mps / (-15.0 * np.log(0.98)), rel=1e-5)
-
-
-def test_the_outlook_of_changing_speeds_is_the_discounted_sum_of_the_laps_to_come():
-    rng, step_m = np.random.default_rng(0), 1.1
-    speeds_mps = rng.uniform(6.0, 60.0, 300)
-    ahead = np.tile(speeds_mps, 6)
-    times_s = np.concatenate([[0.0], np.cumsum(step_m / ahead)])
-    # Each step is worth its metres, discounted by the time at its middle.
-    worth_m = step_m * np.exp(15.0 * np.log(0.98) * 0.5 * (times_s[1:] + times_s[:-1]))
-    expected_m = [worth_m[k : k + 1500].sum() * np.exp(-15.0 * np.log(0.98) * times_s[k]) for k in range(300)]
-    assert outlook(speeds_mps, step_m) == pytest.approx(expected_m, rel=1e-4)

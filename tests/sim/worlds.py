@@ -12,7 +12,8 @@ from hotlap.sim import batch_cpu
 from hotlap.sim.compilation import entry_point
 from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE
-from hotlap.sim.ribbon import RibbonNodes, pack_ribbons
+from hotlap.sim.ribbon import pack_ribbons
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.step import make_batch, step_car
 from hotlap.sim.vehicle import car_record
 from hotlap.sim.world import NUM_OBSERVATIONS, STATE_DTYPE

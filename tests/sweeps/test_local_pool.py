@@ -148,7 +148,7 @@ def test_a_worker_ends_when_its_sweep_does_even_in_the_middle_of_a_run(tmp_path)
 
 
 @pytest.mark.timeout(120)
-def test_a_stop_saves_the_runs(tmp_path):
+def test_a_stop_saves_the_runs(forked, tmp_path):
     sweep, folder = make_sweep(tmp_path, **(LONGER | {"steps": 10_000_000, "checkpoint": {"interval": 0}}))
     scheduler, study = open_scheduler(sweep, folder)
     pool = LocalPool(1, folder.logs)

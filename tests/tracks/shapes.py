@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.centreline import Centreline
 
 

@@ -68,10 +68,9 @@ def test_a_resumed_run_has_the_laps_of_its_evaluations_once(tmp_path, evaluated_
     assert len(laps) == len({point["timestep"] for point in laps}) >= 4
     assert len({point["mean_lap_time_sec"] for point in laps}) == len(laps)
     for stop_at in (40, 64, 66, 130, 190):
-        path = tmp_path / str(stop_at)
-        assert train(config, path, stop_at).results is None
-        train(config, path, resume=True)
-        assert_same_run(path, tmp_path / "whole", config)
+        assert train(config, tmp_path / "stopped", stop_at, resume=stop_at > 40).results is None
+    train(config, tmp_path / "stopped", resume=True)
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole", config)
 
 
 @pytest.mark.parametrize("first", [64, 70, 192])

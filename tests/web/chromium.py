@@ -16,6 +16,11 @@ START_S = 60.0
 CALL_S = 60.0
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Escape": 27}
 CONTROL, SHIFT = 2, 8
+# The page draws every third of the browser's frames, as on a slow device: frames are most of what a test costs.
+SLOW_FRAMES = """(() => {
+  const every = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (draw) => every(() => every(() => every(draw)));
+})()"""
 
 
 def find_chromium() -> str | None:
@@ -92,6 +97,7 @@ class Page:
         self.errors: list[str] = []
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=SLOW_FRAMES)
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=2 if is_phone else 1, mobile=is_phone,

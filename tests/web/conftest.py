@@ -7,9 +7,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from forked_python import Popen
+from play_process import BOARD
 from web.chromium import Chromium, Page, find_chromium
 
 SERVER_START_S = 120
@@ -19,14 +22,16 @@ GENERATED = ("test-010",)  # offered by the static site beside the built-in trac
 class ServedPage:
     """A process that serves the page: `python -m http.server` over a static site, or `hotlap play`."""
 
-    def __init__(self, command: list[str], folder: Path, says: str, **environ: str) -> None:
-        self._command, self._folder, self._says = command, folder, says
+    def __init__(
+        self, command: list[str], folder: Path, says: str, popen: Callable[..., Any] = subprocess.Popen, **environ: str
+    ) -> None:
+        self._command, self._folder, self._says, self._popen = command, folder, says, popen
         self._environ = {**os.environ, **environ, "PYTHONUNBUFFERED": "1"}
         self.start()
 
     def start(self) -> None:
         """Start it; returns when it listens."""
-        self._process = subprocess.Popen(
+        self._process = self._popen(
             self._command,
             cwd=self._folder,
             env=self._environ,
@@ -79,11 +84,14 @@ def static_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage
 
 
 @pytest.fixture(scope="session")
-def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
-    """`hotlap play` with a board and runs of its own."""
-    home = tmp_path_factory.mktemp("play")
+def web_server(entered_board: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    """`hotlap play`, forked, with runs and a board of its own, which has the drivers that ship."""
+    folder = tmp_path_factory.mktemp("play")
+    (home := folder / "home").mkdir()
+    (home / BOARD).write_bytes(entered_board)
     command = [sys.executable, "-m", "hotlap", "play", "--port", "0", "--no-open"]
-    page = ServedPage(command, home, r"\[play\] listening on http://127\.0\.0\.1:(\d+)", HOTLAP_HOME=str(home / "home"))
+    says = r"\[play\] listening on http://127\.0\.0\.1:(\d+)"
+    page = ServedPage(command, folder, says, Popen, HOTLAP_HOME=str(home))
     yield page
     page.stop()
 

@@ -20,10 +20,12 @@ NAMES = ["..", "../..", "../server.py", "..%2f..%2fetc%2fpasswd", "%2e%2e%2f", "
 ROUTES = ["/", "/{}", "/data/{}", "/js/{}", "/api/{}", "/api/tracks/{}", "/api/tracks/{}/centreline.csv",
           "/api/tracks/{}/optimal", "/api/drivers/{}/policy", "/api/drivers/{}/replay?track={}", "/api/replays/{}",
           "/api/runs/{}", "/api/runs/{}/events", "/api/runs/{}/checkpoints/{}/policy", "/api/board?track={}",
-          "/api/drivers?track={}", "/api/replays/1?form={}", "/api/board/{}", "/../{}", "//{}"]  # fmt: skip
+          "/api/drivers?track={}", "/api/replays/1?form={}", "/api/board/{}",
+          "/api/board?track=track-01&day={}", "/api/replays/AAAAAAAAAAAAAAAA?form={}", "/../{}", "//{}"]  # fmt: skip
 HARMLESS = ["/api/status", "/api/tracks", "/api/board?track=track-01", "/api/drivers?track=track-01", "/api/runs",
             "/data/tracks.json", "/sim.json", "/api/tracks/track-01/optimal", "/api/replays/1"]  # fmt: skip
-POSTS = ["/api/board", "/api/tracks", "/api/drawings/check", "/api/replays/check", "/api/runs", "/api/runs/x/stop",
+POSTS = ["/api/board", "/api/board/name", "/api/replays", "/api/tracks", "/api/drawings/check",
+         "/api/replays/check", "/api/runs", "/api/runs/x/stop",
          "/api/runs/x/resume", "/api/tracks/nowhere/optimal", "/api/track-files", "/api/status",
          "/api/nothing", "/"]  # fmt: skip
 ODD: list[Any] = [None, True, False, 0, -1, 1.5, 2**70, 1e308, "", "x", "../x", "\0", "\ud800", "\u202e", "x" * 500, [],

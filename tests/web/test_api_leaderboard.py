@@ -94,6 +94,26 @@ def test_a_replay_is_checked_without_entering_it(play_server, lap):
     assert other.to_text() not in [entry["replay"] for entry in listed]
 
 
+def test_whoever_sent_a_lap_renames_it_and_nobody_else(play_server):
+    other = record_drive(CasualDriver(CasualHabits(grip_share=0.74)), "track-01", num_laps=1, is_quantised=True)
+    secret = "0123456789abcdef"
+    body = {"track": "track-01", "driver": "Bo", "replay": other.to_text(), "owner": secret}
+    entry = play_server.post("/api/board", body).json
+
+    def names() -> list[str]:
+        return [one["driver"] for one in play_server.get("/api/board?track=track-01").json]
+
+    before = names()
+    stranger = play_server.post("/api/board/name", {"owner": "f" * 16, "driver": "Eve"})
+    assert stranger.json == {"driver": "Eve", "renamed": 0}
+    assert names() == before
+    assert play_server.post("/api/board/name", {"owner": secret, "driver": " Cy "}).json["renamed"] == 1
+    assert names() == ["Cy" if name == "Bo" else name for name in before]
+    assert "owner" not in entry
+    for refused in ({"owner": secret, "driver": ""}, {"owner": "short", "driver": "Eve"}):
+        assert play_server.post("/api/board/name", refused).status == 422
+
+
 def test_drivers_are_listed_with_the_laps_that_ship(play_server):
     drivers = {driver["id"]: driver for driver in play_server.get("/api/drivers?track=track-01").json}
     assert drivers["casual"]["kind"] == "casual"

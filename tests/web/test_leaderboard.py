@@ -13,6 +13,7 @@ import pytest
 
 from hotlap.errors import LeaderboardError
 from hotlap.evaluation.evaluate import Lap
+from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.web import leaderboard as leaderboard_module
 from hotlap.web.leaderboard import Leaderboard, leaderboard_path
 from hotlap.web.replay_format import Replay, quantise
@@ -39,6 +40,38 @@ def test_clean_laps_come_first_then_the_faster(leaderboard):
     assert [entry.driver for entry in leaderboard.entries("track-01", ROAD)] == ["d2", "d0", "d1"]
     assert leaderboard.entries("track-02", ROAD) == []
     assert leaderboard.entries("track-01", "f" * 16) == []
+
+
+def test_a_day_has_the_laps_of_persons_of_that_day_and_all_drivers(tmp_path):
+    days = iter([NOON, NOON.replace(day=30), NOON.replace(day=30)])
+    leaderboard = Leaderboard(tmp_path / "board.sqlite3", lambda: next(days))
+    for number, kind in enumerate(["human", "human", "casual"]):
+        leaderboard.add("track-01", make_replay(number), Lap(0, 1, 30.0, True), driver=f"d{number}", kind=kind)
+    assert [entry.driver for entry in leaderboard.entries("track-01", ROAD, "2026-01-31")] == ["d0", "d2"]
+    assert [entry.driver for entry in leaderboard.entries("track-01", ROAD, "2026-01-30")] == ["d1", "d2"]
+    assert len(leaderboard.entries("track-01", ROAD)) == 3
+    leaderboard.close()
+
+
+def test_a_board_of_the_first_version_is_read_and_its_laps_have_no_owner(tmp_path):
+    path = tmp_path / "board.sqlite3"
+    old = sqlite3.connect(path)
+    old.executescript(f"{leaderboard_module._SCHEMA} PRAGMA user_version = 1;")
+    values = ("track-01", ROAD, PHYSICS_VERSION, "Ada", None, "human", 30.0, 1, 1, "2026-01-31T12:00:00Z", b"d", b"r")
+    old.execute(
+        "INSERT INTO entries (track, road, physics, driver, driver_id, kind, lap_time_s, lap, is_clean, date, drive,"
+        " replay) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+    old.commit()
+    old.close()
+    leaderboard = Leaderboard(path, lambda: NOON)
+    assert leaderboard.rename("0123456789abcdef", "Eve") == 0
+    assert [entry.driver for entry in leaderboard.entries("track-01", ROAD)] == ["Ada"]
+    leaderboard.add("track-01", make_replay(), Lap(0, 1, 31.0, True), driver="Bo", kind="human", owner="secret of Bo")
+    assert leaderboard.rename("secret of Bo", "Cy") == 1
+    assert [entry.driver for entry in leaderboard.entries("track-01", ROAD)] == ["Ada", "Cy"]
+    leaderboard.close()
 
 
 def test_an_entry_has_the_fields_of_the_contract(leaderboard):
@@ -119,6 +152,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from web.test_leaderboard import make_replay
 from hotlap.evaluation.evaluate import Lap
+from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.web.leaderboard import Leaderboard
 
 leaderboard = Leaderboard(Path(sys.argv[1]))

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import SHIPPED_FOLDER
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE
 from hotlap.sim.version import PHYSICS_VERSION
-from hotlap.tracks.registry import load_track
+from hotlap.tracks.registry import find_entries, load_track
 from hotlap.web import page_data
 from hotlap.web.page_data import drivers_list, page_file
 from hotlap.web.policy_file import policy_bytes
@@ -34,6 +35,33 @@ def test_a_track_file_holds_the_simulators_own_records():
     line = np.frombuffer(content, "<f4", offset=at).reshape(3, header["num_line_points"])
     assert 0.0 < line[2].min() < line[2].max() < 80.0
     assert header["optimal_lap_time_sec"] == pytest.approx(28.311, abs=0.01)
+
+
+@pytest.mark.parametrize("track_id", ["train-003", "test-010"])
+def test_the_list_says_of_a_generated_track_what_the_track_itself_does(track_id):
+    (entry,) = find_entries([track_id])
+    listed, built = page_data.describe_entry(entry), page_data.describe_track(load_track(track_id), entry.source)
+    assert {name: listed[name] for name in built} == built
+    shape = np.array(listed["shape"]).reshape(-1, 2)
+    nodes = load_track(track_id).nodes
+    extent = np.array([np.ptp(nodes.x_m), np.ptp(nodes.y_m)])
+    assert np.ptp(shape, axis=0) == pytest.approx(99 * extent / extent.max(), abs=3)
+
+
+def test_medals_of_a_generated_track_are_as_far_from_its_optimum_as_those_of_the_built_in_ones():
+    for track_id in BUILT_IN:
+        described = page_data.describe_track(load_track(track_id), "built-in")
+        for name, factor in page_data.MEDAL_FACTORS.items():
+            assert described["medals_sec"][name] / described["optimal_lap_time_sec"] == pytest.approx(factor, abs=0.01)
+
+
+def test_every_generated_track_has_its_day_and_none_comes_twice_in_125_days():
+    days = [page_data.DAY_ONE + timedelta(days=number) for number in range(-125, 250)]
+    ids = [page_data.daily_track(day) for day in days]
+    for first in (0, 60, 250):
+        assert len(set(ids[first : first + 125])) == 125
+    assert page_data.daily_track(page_data.DAY_ONE) == "train-000"
+    assert page_data.daily_track(page_data.DAY_ONE + timedelta(days=1)) == "train-047"
 
 
 @pytest.mark.parametrize("track_id", BUILT_IN)

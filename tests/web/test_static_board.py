@@ -65,12 +65,28 @@ def test_a_lap_is_sent_only_under_a_name_and_a_link_names_whoever_drove(web_serv
     page.wait("document.querySelector('#result #driver-name')")
     assert page.evaluate("document.querySelector('#driver-name').value") == ""
     assert "You" not in page.evaluate(names)
-    link = page.evaluate("(window.prompt = () => null, hotlap.app.share('TEXT'))")
-    assert "You" not in link
+    page.evaluate("window.prompt = () => null")
+    share = "[...document.querySelectorAll('#result .button')].find((one) => one.textContent === 'Share link').click()"
+    page.evaluate(share)
+    shared = f"fetch('{web_server.url}api/replays/' + hotlap.app.shared.split('id=')[1] + '?form=about')"
+    page.wait("hotlap.app.shared")
+    assert page.evaluate(f"{shared}.then((answer) => answer.json())")["driver"] is None
     page.evaluate("document.querySelector('#driver-name').value = 'Cleo', document.querySelector('#post-lap').click()")
     page.wait("document.querySelector('#result [role=status]').textContent.startsWith('On the board')")
     assert "Cleo" in page.evaluate(names)
-    assert "driver=Cleo" in page.evaluate("hotlap.app.share('TEXT')")
+    # Another name is put on the lap that was sent, and on no other.
+    page.evaluate("hotlap.app.go('board')")
+    page.wait("document.querySelector('#own-name')?.value === 'Cleo'")
+    page.evaluate(
+        "(() => { const field = document.querySelector('#own-name'); field.value = 'Dora';"
+        "field.dispatchEvent(new Event('change')); })()"
+    )
+    page.wait("document.querySelector('#renamed').textContent === 'On your lap too.'")
+    page.wait(f"{ROWS}.some((row) => row.classList.contains('mine') && row.textContent.includes('Dora'))")
+    drivers = page.evaluate(names)
+    assert "Dora" in drivers
+    assert "Cleo" not in drivers
+    assert {"Ada", "Bo"} <= set(drivers)
     assert page.errors == []
 
 

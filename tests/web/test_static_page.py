@@ -39,8 +39,8 @@ def drive_race(page, laps=1, pace=PACE):
     page.wait("document.querySelector('#result')", 120)
 
 
-def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page, browser):
-    page = browser.open(static_page.url)
+def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page, open_page):
+    page = open_page(static_page.url)
     page.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
     page.evaluate(f"hotlap.setPace({PACE})")
     page.wait("hotlap.state().cars[0].best_lap_time_sec", 60)
@@ -59,8 +59,8 @@ def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page
     assert page.errors == []
 
 
-def test_a_recorded_lap_in_the_page_is_pythons_lap_of_the_same_inputs(static_page, browser):
-    page = browser.open(f"{static_page.url}?driver=optimal#watch")
+def test_a_recorded_lap_in_the_page_is_pythons_lap_of_the_same_inputs(static_page, open_page):
+    page = open_page(f"{static_page.url}?driver=optimal#watch")
     page.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
     page.evaluate(f"hotlap.setPace({PACE})")
     page.wait("hotlap.state().cars[0].best_lap_time_sec", 60)
@@ -68,8 +68,8 @@ def test_a_recorded_lap_in_the_page_is_pythons_lap_of_the_same_inputs(static_pag
     assert first_car(page)["best_lap_time_sec"] in [lap.time_s for lap in simulate(replay, "track-01")]
 
 
-def test_a_models_lap_in_the_page_is_its_lap_in_python(static_page, browser):
-    page = browser.open(f"{static_page.url}?driver=recorded#watch")
+def test_a_models_lap_in_the_page_is_its_lap_in_python(static_page, open_page):
+    page = open_page(f"{static_page.url}?driver=recorded#watch")
     page.wait("hotlap.state().cars.length")
     page.evaluate(f"hotlap.setPace({PACE})")
     page.wait("hotlap.app.stage.cars[0].laps.length >= 2", 60)
@@ -82,8 +82,8 @@ def test_a_models_lap_in_the_page_is_its_lap_in_python(static_page, browser):
     assert driven == [lap.time_s for lap in laps]
 
 
-def test_the_address_chooses_track_and_driver(static_page, browser):
-    page = browser.open(f"{static_page.url}?track=track-03&driver=casual#watch")
+def test_the_address_chooses_track_and_driver(static_page, open_page):
+    page = open_page(f"{static_page.url}?track=track-03&driver=casual#watch")
     page.wait("hotlap.state().cars.length")
     assert page.state()["track"] == "track-03"
     assert first_car(page)["id"] == "casual"
@@ -94,14 +94,14 @@ def test_the_address_chooses_track_and_driver(static_page, browser):
     assert page.errors == []
 
 
-def test_golden_traces_in_the_browser_give_the_physics_version(static_page, browser):
-    page = browser.open(static_page.url)
+def test_golden_traces_in_the_browser_give_the_physics_version(static_page, open_page):
+    page = open_page(static_page.url)
     page.wait("window.hotlap")
     assert golden_in_browser(page) == hotlap.PHYSICS_VERSION
 
 
-def test_keys_drive_restart_and_pause(static_page, browser):
-    page = browser.open(f"{static_page.url}#race")
+def test_keys_drive_restart_and_pause(static_page, open_page):
+    page = open_page(f"{static_page.url}#race")
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     page.key("ArrowUp", True)
@@ -137,8 +137,8 @@ navigator.getGamepads = () => [null, window.pad];
 """
 
 
-def test_a_gamepad_drives_by_stick_and_triggers(static_page, browser):
-    page = browser.open(f"{static_page.url}#race")
+def test_a_gamepad_drives_by_stick_and_triggers(static_page, open_page):
+    page = open_page(f"{static_page.url}#race")
     page.evaluate(GAMEPAD)
     page.click("[data-action=start]")
     page.wait(RACING, 20)
@@ -155,8 +155,8 @@ def test_a_gamepad_drives_by_stick_and_triggers(static_page, browser):
     assert page.errors == []
 
 
-def test_fingers_on_a_phone_steer_accelerate_and_brake(static_page, browser):
-    page = browser.open(f"{static_page.url}#race", 390, 844, is_phone=True)
+def test_fingers_on_a_phone_steer_accelerate_and_brake(static_page, open_page):
+    page = open_page(f"{static_page.url}#race", 390, 844, is_phone=True)
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     page.touch(["#touch-gas"])
@@ -171,8 +171,8 @@ def test_fingers_on_a_phone_steer_accelerate_and_brake(static_page, browser):
     assert page.errors == []
 
 
-def test_the_engine_is_silent_at_first_then_follows_the_speed_and_the_choice_is_kept(static_page, browser):
-    page = browser.open(f"{static_page.url}#race")
+def test_the_engine_is_silent_at_first_then_follows_the_speed_and_the_choice_is_kept(static_page, open_page):
+    page = open_page(f"{static_page.url}#race")
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     assert page.evaluate("!hotlap.app.sound.isOn && !hotlap.app.sound.context")
@@ -190,9 +190,9 @@ def test_the_engine_is_silent_at_first_then_follows_the_speed_and_the_choice_is_
     assert page.errors == []
 
 
-def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static_page, browser):
+def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static_page, open_page):
     """As a practised person might: ten key changes a second at most, and nothing but four keys."""
-    page = browser.open(f"{static_page.url}?driver=casual#race")
+    page = open_page(f"{static_page.url}?driver=casual#race")
     drive_race(page, laps=2)
     assert "You beat" in page.evaluate("document.querySelector('#result h1').textContent")
     own = page.evaluate("hotlap.app.stage.cars[0].run.laps.map((lap) => [lap.time, lap.clean])")

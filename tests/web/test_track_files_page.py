@@ -26,9 +26,9 @@ TOAST = "document.querySelector('#toast').textContent"
 
 
 @pytest.fixture
-def page(web_server, browser):
+def page(web_server, open_page):
     """Watch, with a car that drives."""
-    opened = browser.open(web_server.url)
+    opened = open_page(web_server.url)
     opened.wait("hotlap.state().connected && hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
     return opened
 
@@ -110,8 +110,8 @@ def test_a_file_is_opened_by_the_button_of_draw(page, tmp_path):
     assert page.errors == []
 
 
-def test_without_a_server_a_drop_says_what_it_needs(static_page, browser, tmp_path):
-    opened = browser.open(static_page.url)
+def test_without_a_server_a_drop_says_what_it_needs(static_page, open_page, tmp_path):
+    opened = open_page(static_page.url)
     opened.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
     path = tmp_path / "ring.osm"
     path.write_text(osm_text(), encoding="utf-8")

@@ -2,11 +2,14 @@
 
 import ctypes
 import json
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import wasmtime
+from wasmtime import _bindings as bindings
+from wasmtime._func import enter_wasm
 
 from hotlap.sim.engine import Races, Scenario
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
@@ -18,6 +21,7 @@ from hotlap.sim.world import NUM_OBSERVATIONS
 STATIC = Path(str(files("hotlap.web"))) / "static"
 DESCRIPTION = json.loads((STATIC / "sim.json").read_text(encoding="utf-8"))
 PAGE_BYTES = 65536
+KINDS = {"i32": 0, "i64": 1}  # as in wasmtime.h
 
 
 class WasmEngine:
@@ -33,9 +37,9 @@ class WasmEngine:
         size = memory.data_len(self._store)
         self._first_address = ctypes.addressof(memory.data_ptr(self._store).contents)
         self._bytes = np.ctypeslib.as_array((ctypes.c_ubyte * size).from_address(self._first_address))
-        self._functions = {name: self._typed(name) for name in DESCRIPTION["functions"]}
         self._next = int(self._exports["__heap_base"].value(self._store))
         self._scenarios: dict[tuple[int, ...], tuple[Scenario, Scenario]] = {}
+        self._kept: dict[tuple, tuple] = {}
 
     def _refuse(self, one):
         """Python's error functions, which the module imports, must never be called."""
@@ -58,19 +62,43 @@ class WasmEngine:
         return view.ctypes.data - self._first_address
 
     def call(self, name, **values) -> int:
-        function, parameters = self._functions[name]
-        arguments = [
-            as_type(self.address(value) if isinstance(value := values[parameter], np.ndarray) else int(value))
-            for parameter, as_type in parameters
-        ]
-        return function(self._store, *arguments)
+        return self._call_again(name, None, lambda: values)
 
-    def _typed(self, name):
-        """A function, and each parameter's name with its type: plain numbers take wasmtime twice as long."""
-        function = self._exports[name]
-        makers = {"i32": wasmtime.Val.i32, "i64": wasmtime.Val.i64}
-        types = [makers[str(one)] for one in function.type(self._store).params]
-        return function, list(zip(DESCRIPTION["functions"][name], types, strict=True))
+    def _call_again(self, name, kept, values, **others) -> int:
+        """Call a function; values that depend on the arrays in `kept` alone are looked up at the first such call."""
+        key = (name, *map(id, kept or ()))
+        if kept is None or key not in self._kept:
+            known, function = values(), self._exports[name]
+            parameters = list(zip(DESCRIPTION["functions"][name], function.type(self._store).params, strict=True))
+            numbers = (bindings.wasmtime_val_t * len(parameters))()
+            open_places = [
+                (number, one) for number, (one, _) in zip(numbers, parameters, strict=True) if one not in known
+            ]
+            for number, (parameter, kind) in zip(numbers, parameters, strict=True):
+                number.kind = KINDS[str(kind)]
+                if parameter in known:
+                    self._set(number, known[parameter])
+            num_results = len(function.type(self._store).results)
+            # With the arrays, or others could get their ids.
+            self._kept[key] = kept, function, numbers, open_places, num_results
+        _, function, numbers, open_places, num_results = self._kept[key]
+        for number, parameter in open_places:
+            self._set(number, others[parameter])
+        answer = bindings.wasmtime_val_t()
+        # As `Func.__call__` does, which spends most of a tick on looking up the types of the parameters.
+        with enter_wasm(self._store) as trap:
+            error = bindings.wasmtime_func_call(
+                self._store._context(), ctypes.byref(function._func), numbers, len(numbers), answer, num_results, trap
+            )
+            assert not error, name
+        return int(answer.of.i32)
+
+    def _set(self, number, value) -> None:
+        plain = self.address(value) if isinstance(value, np.ndarray) else int(value)
+        if number.kind == KINDS["i64"]:
+            number.of.i64 = plain
+        else:
+            number.of.i32 = plain
 
     def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
         return Batch(*map(self.put, make_batch(num_cars, num_observations)))
@@ -100,24 +128,27 @@ class WasmEngine:
         }  # fmt: skip
 
     def reset(self, mask, scenario: Scenario, batch: Batch) -> None:
-        self.call("reset", **self._values(self._place(scenario), batch), mask=self._lend(mask))
+        self._call_cars("reset", scenario, batch, mask=mask)
 
     def step(self, actions, scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int) -> int:
-        values = self._values(self._place(scenario), batch)
-        return self.call("step", actions=self._lend(actions), autoreset=autoreset, repeat=repeat, **values)
+        return self._call_cars("step", scenario, batch, actions=actions, autoreset=autoreset, repeat=repeat)
 
     def observe(self, scenario: Scenario, batch: Batch) -> None:
-        values = self._values(self._place(scenario), batch)
-        self.call("observe", **values, num_observations=batch.obs.shape[1])
+        self._call_cars("observe", scenario, batch, num_observations=batch.obs.shape[1])
+
+    def _call_cars(self, name, scenario: Scenario, batch: Batch, **others) -> int:
+        values = partial(self._values, self._place(scenario), batch)
+        lent = {key: self._lend(one) if isinstance(one, np.ndarray) else one for key, one in others.items()}
+        return self._call_again(name, (*scenario, *batch), values, **lent)
 
     def decide(self, policy: PackedPolicy, obs, memory: PolicyMemory) -> None:
         """`decide_cars` of the simulator; policy and memory must lie in the module's memory."""
-        self.call(
-            "decide", **policy._asdict(), num_layers=len(policy.layers), num_numbers=len(policy.numbers), obs=obs,
-            num_cars=len(obs), num_observations=obs.shape[1], history=memory.history,
-            num_history=memory.history.shape[1], work=memory.work[0], num_work=memory.work.shape[1],
-            actions=memory.actions,
-        )  # fmt: skip
+        self._call_again("decide", (*policy, obs, *memory), lambda: {
+            **policy._asdict(), "num_layers": len(policy.layers), "num_numbers": len(policy.numbers), "obs": obs,
+            "num_cars": len(obs), "num_observations": obs.shape[1], "history": memory.history,
+            "num_history": memory.history.shape[1], "work": memory.work[0], "num_work": memory.work.shape[1],
+            "actions": memory.actions,
+        })  # fmt: skip
 
 
 class WasmRaceEngine:

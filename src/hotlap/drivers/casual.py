@@ -23,7 +23,7 @@ from hotlap.drivers.casual_kernels import (
 )
 from hotlap.drivers.eyes import open_eyes
 from hotlap.envs.fleet import Fleet
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import TICKS_PER_SECOND, CarParameters
 from hotlap.sim.world import NUM_ACTIONS, STATE_DTYPE

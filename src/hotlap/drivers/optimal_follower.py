@@ -14,7 +14,7 @@ from hotlap.optimal.lap import solve_flying, solve_standing
 from hotlap.optimal.model import NUM_STATES, Control, State
 from hotlap.optimal.plan import ROUGH_SETTINGS, Plan
 from hotlap.optimal.plan_table import PlanTable, PlanTables, close_lap, make_table
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.vehicle import TICK_S, TICKS_PER_SECOND, CarParameters
 
 Floats = NDArray[np.float64]

@@ -43,6 +43,14 @@ class RewardRules:
         unit="m",
         camel="progressLength",
     )
+    progress_time_s: float = setting(
+        0.0,
+        "Progress counts multiples of this time that a car on the guide would need for the distance: what a second is "
+        "worth does not depend on how fast the road is; 0: progress counts distance.",
+        Range(0, 10**6),
+        unit="s",
+        camel="progressTime",
+    )
     penalty_min_speed_mps: float = setting(
         0.0,
         "A slower car pays neither for walls nor for leaving the road. Without it large penalties teach a car that has "

@@ -15,7 +15,14 @@ from hotlap.sim.opponent_view import (
     OPPONENT_PRESENCE,
 )
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
-from hotlap.sim.road_view import FIRST_OUTLOOK, NUM_ROAD_VIEW, NUM_ROAD_VIEW_2, VIEW_BRAKE, VIEW_THROTTLE
+from hotlap.sim.road_view import (
+    COLUMNS_PER_GUIDE,
+    FIRST_GUIDE,
+    NUM_ROAD_VIEW,
+    NUM_ROAD_VIEW_2,
+    VIEW_BRAKE,
+    VIEW_THROTTLE,
+)
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
 # `road` is the first version of that layout, which the shipped champions see, and `road-2` the second.
@@ -25,7 +32,7 @@ DEFAULT_OBSERVATION: ObservationName = "rays"
 OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
     "rays": "rays9-speed-yaw-steer-progress-offset",
     "road": "rays9-speed-yaw-steer-progress-offset+road12-1",
-    "road-2": "rays9-speed-yaw-steer-progress-offset+road24-outlook4-2",
+    "road-2": "rays9-speed-yaw-steer-progress-offset+road24-guide-2",
     "race": "rays9-speed-yaw-steer-progress-offset+road12-1+opponents4-1",
 }
 _NUM_COLUMNS: Mapping[ObservationName, int] = {
@@ -66,7 +73,7 @@ def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box
     if observation != "rays":
         low[[NUM_OBSERVATIONS + VIEW_THROTTLE, NUM_OBSERVATIONS + VIEW_BRAKE]] = 0.0
     if observation == "road-2":
-        low[NUM_OBSERVATIONS + FIRST_OUTLOOK :] = 0.0
+        low[NUM_OBSERVATIONS + FIRST_GUIDE + 1 :: COLUMNS_PER_GUIDE] = 0.0  # speeds
     if observation == "race":
         opponents = low[-NUM_OPPONENT_VIEW:]
         opponents[OPPONENT_PRESENCE::COLUMNS_PER_OPPONENT] = opponents[OPPONENT_ALONGSIDE::COLUMNS_PER_OPPONENT] = 0.0

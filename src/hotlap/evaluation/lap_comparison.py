@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hotlap.errors import ReportError
 from hotlap.evaluation.evaluate import Lap
 from hotlap.evaluation.telemetry import Floats, Telemetry
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, TICKS_PER_SECOND, CarParameters
 from hotlap.tracks.files.raceline_file import Raceline
 from hotlap.tracks.geometry.corners import find_corners, name_corners

@@ -77,10 +77,15 @@ class RaceRecorder:
 
 
 def write_replay(path: Path, replay: RaceReplay) -> None:
-    """Write a replay as JSON; the actions are float32 bits, compressed."""
+    """Write a replay as JSON."""
+    write_atomically(path, json.dumps(replay_document(replay)).encode())
+
+
+def replay_document(replay: RaceReplay) -> dict[str, Any]:
+    """A replay as plain values; the actions are float32 bits, compressed."""
     packed = base64.b85encode(zlib.compress(np.ascontiguousarray(replay.actions, "<f4").tobytes(), 6)).decode()
     document = {**vars(replay), "format": FORMAT, "race_version": RACE_VERSION, "steps": len(replay.actions)}
-    write_atomically(path, json.dumps(document | {"actions": packed}).encode())
+    return document | {"actions": packed}
 
 
 def read_replay(path: Path) -> RaceReplay:

@@ -35,7 +35,7 @@ from hotlap.learning.networks.ppo_passes import NUM_LOSSES
 from hotlap.learning.normalizer import NoNormalizer, Normalizer
 from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows
 from hotlap.learning.rollout import VALUE_ROWS, Actor, Rollout
-from hotlap.learning.schedules import adapt_lr_scale, linear_decay
+from hotlap.learning.schedules import LR_SCALE_RANGE, adapt_lr_scale, linear_decay
 from hotlap.learning.step_budget import RolloutPlan, plan_rollout
 from hotlap.models.model_file import PolicyArrays, PolicySettings
 
@@ -301,9 +301,14 @@ class PPO:
         return PolicyArrays(weights, self._normalizer.state_dict())
 
     def load_policy(self, policy: PolicyArrays) -> None:
-        """Start from the weights of a model, and its statistics of observations where they are normalized."""
+        """Start from the weights of a model, and its statistics of observations where they are normalized.
+
+        An adaptive learning rate begins at its lower end.
+        """
         self._adam.load_weights(as_tensors(policy.weights))
         self._normalizer.load_observations(policy.normalizer)
+        # A trained policy has little noise, and the rate that suits a new one would destroy it in one update.
+        self._lr_scale = LR_SCALE_RANGE[0] if self._settings.desired_kl is not None else 1.0
 
     def state_dict(self, *, with_replay: bool = True) -> dict[str, Any]:
         """All that a bit-identical continuation needs, after an `update`; of the cars only those of this process."""

@@ -7,7 +7,7 @@ from hotlap.optimal.mesh import cut_evenly, make_road_profile, resample_guess
 from hotlap.optimal.model import State
 from hotlap.optimal.plan import LapSettings, Plan, guess_from_flying, make_plan, reachable_speed
 from hotlap.optimal.solver import solve
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
 
 # Driving time allowed to converge to the flying lap once the car could be as fast as it. Tried in turn: on a straight a

@@ -9,7 +9,7 @@ from hotlap.optimal.collocation import Floats
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State, motion
 from hotlap.optimal.plan import Plan
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
 
 # Quadratic costs of state deviations and control corrections: one over the square of a typical size of each.

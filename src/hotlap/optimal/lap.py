@@ -20,7 +20,7 @@ from hotlap.optimal.plan import (
     reachable_speed,
 )
 from hotlap.optimal.solver import Solution, solve
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.vehicle import CarParameters
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import numpy as np
 
 from hotlap.optimal.collocation import Floats, Guess, RoadProfile, radau_points
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES, Control, State
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, CarParameters
 

@@ -9,7 +9,7 @@ from hotlap.optimal.collocation import Floats
 from hotlap.optimal.feedback import feedback_gains
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES
 from hotlap.optimal.plan import Plan
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 
 # Offset between the arc lengths of different plans in the one sorted column that is searched.
 _APART_M = 1e6

@@ -5,7 +5,7 @@ import numpy as np
 from hotlap.optimal.mesh import along_track
 from hotlap.optimal.model import State
 from hotlap.optimal.plan import Plan
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.files.raceline_file import Raceline
 
 SPACING_M = 2.0

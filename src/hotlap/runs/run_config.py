@@ -56,8 +56,8 @@ class RacerOptions:
     )
     observation: ObservationName = setting(
         DEFAULT_OBSERVATION,
-        "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further; or `race`, "
-        "which is `road` and the other cars.",
+        "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further and shows the "
+        "guide; or `race`, which is `road` and the other cars.",
     )
     tracks: tuple[str, ...] = setting(
         (),

@@ -19,6 +19,7 @@ RULES_DTYPE = np.dtype(
         ("stillness_penalty", np.float32),
         ("stillness_speed_mps", np.float32),
         ("progress_length_m", np.float32),  # what the distance of a tick is divided by; zero: the lap's length
+        ("progress_time_s", np.float32),  # if not zero, what the guide's time for that distance is divided by instead
         ("penalty_min_speed_mps", np.float32),  # walls and edges cost slower cars nothing
         ("max_ticks", np.int32),
         ("stillness_timeout_ticks", np.int32),
@@ -34,8 +35,8 @@ RULES_DTYPE = np.dtype(
 def reward_terms(rules, moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge):
     """The weighted terms (progress, speed, wall, off track, backward, stillness); the reward is their sum.
 
-    `moved_fraction` is the tick's distance over the lap's length, or over the one that the rules name; `speed_fraction`
-    is the speed over the top speed.
+    `moved_fraction` is the tick's distance over the unit of progress (`world.progress_unit`); `speed_fraction` is the
+    speed over the top speed.
     """
     return (
         rules.progress * moved_fraction,

@@ -5,15 +5,15 @@ track, so a track may cross over itself: the other level is another part of the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import kernel
+from hotlap.sim.guide_line import guide_line
 from hotlap.sim.maths import mix
-from hotlap.sim.speed_profile import outlook
+from hotlap.sim.ribbon_nodes import RibbonNodes
 
 F = np.float32
 U = np.uintp  # unsigned indices: numba need not look for negative ones
@@ -25,36 +25,6 @@ MAX_WALK = 64
 
 # How many nodes a ray may jump at once, far and near (see rays.py).
 FAR_SPAN, NEAR_SPAN = 16, 4
-
-
-@dataclass(frozen=True)
-class RibbonNodes:
-    """One closed track as uniform nodes, float64 of shape (num_nodes,), world frame, in driving order.
-
-    Node 0 lies on the start line. `road_*` and `wall_*` are distances from the centreline to the road's edge and to
-    the wall, measured along the normal (left of travel is positive curvature's side).
-    """
-
-    step_m: float  # arc length from node to node
-    x_m: NDArray[np.float64]
-    y_m: NDArray[np.float64]
-    tangent_x: NDArray[np.float64]  # unit
-    tangent_y: NDArray[np.float64]
-    curvature_radpm: NDArray[np.float64]  # positive turns left
-    road_left_m: NDArray[np.float64]
-    road_right_m: NDArray[np.float64]
-    wall_left_m: NDArray[np.float64]
-    wall_right_m: NDArray[np.float64]
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes of the loop."""
-        return len(self.x_m)
-
-    @property
-    def length_m(self) -> float:
-        """Length of the lap along the centreline."""
-        return self.step_m * self.num_nodes
 
 
 TRACK_DTYPE = np.dtype(
@@ -81,7 +51,8 @@ NODE_DTYPE = np.dtype(
         ("wall_right_m", np.float32),
         ("curvature_radpm", np.float32),
         ("start_speed_mps", np.float32),  # a speed from which the rest of the lap can be driven
-        ("outlook_m", np.float32),  # the discounted progress of a car that drives on at these speeds
+        ("guide_left_m", np.float32),  # the line of least curvature, left of the centreline (see guide_line.py)
+        ("guide_mps", np.float32),  # and the progress along the lap of a car that follows it
     ],
     align=True,
 )
@@ -121,7 +92,8 @@ def pack_ribbons(tracks: Sequence[RibbonNodes], start_speeds_mps: Sequence[NDArr
         head["first_node"], head["num_nodes"] = first, track.num_nodes
         head["step_m"], head["length_m"] = track.step_m, track.length_m
         head["widest_wall_m"] = max(track.wall_left_m.max(), track.wall_right_m.max())
-        driven = {"start_speed_mps": start_speed_mps, "outlook_m": outlook(start_speed_mps, track.step_m)}
+        guide_left_m, guide_mps = guide_line(track)
+        driven = {"start_speed_mps": start_speed_mps, "guide_left_m": guide_left_m, "guide_mps": guide_mps}
         for name in NODE_DTYPE.names or ():
             nodes[name][first:last] = driven[name] if name in driven else getattr(track, name)
         loop = _portals(nodes[first:last])

@@ -3,8 +3,8 @@
 They tell where the car is on the road, how it slides, and where the road goes, at distances that grow with the speed.
 None of them depends on the track's length or place, so a policy can drive roads that it has never seen.
 
-There are two versions. The second has more points and looks further ahead, and it tells how fast the road is that lies
-behind the last of them. A view is of the second version if it has room for it.
+There are two versions. The second has more points, looks further ahead, and shows the guide (`guide_line`): a line
+through the road and the speed along it. A view is of the second version if it has room for it.
 """
 
 from math import sqrt
@@ -33,10 +33,11 @@ NUM_POINTS, NUM_POINTS_2 = 12, 24  # of the road ahead
 ) = range(9)
 COLUMNS_PER_POINT = 3  # mean curvature of the road up to the point, sine of the bearing of its left and right edge
 NUM_ROAD_VIEW = NUM_POSITION + COLUMNS_PER_POINT * NUM_POINTS
-# After the points of version 2: the outlook at the car and at every eighth point.
-FIRST_OUTLOOK = NUM_POSITION + COLUMNS_PER_POINT * NUM_POINTS_2
-POINTS_PER_OUTLOOK = 8
-NUM_ROAD_VIEW_2 = FIRST_OUTLOOK + 1 + NUM_POINTS_2 // POINTS_PER_OUTLOOK
+# After the points of version 2: how far left of the guide the car is, the guide's speed there, and for every point the
+# sine of the guide's bearing and its speed.
+FIRST_GUIDE = NUM_POSITION + COLUMNS_PER_POINT * NUM_POINTS_2
+COLUMNS_PER_GUIDE = 2
+NUM_ROAD_VIEW_2 = FIRST_GUIDE + COLUMNS_PER_GUIDE * (1 + NUM_POINTS_2)
 
 # The last point lies this far ahead; the others are closer together near the car.
 MIN_REACH_M = F(20.0)
@@ -45,7 +46,7 @@ REACH_S, REACH_2_S = F(4.0), F(8.0)
 WIDTH_SCALE_M = F(20.0)
 SLIP_SCALE_MPS = F(20.0)
 RADIUS_SCALE_M = F(10.0)
-OUTLOOK_SCALE_M = F(225.0)  # a little more than that of an endless straight
+GUIDE_SCALE_MPS = F(80.0)  # more than the top speed: the guide's progress is that along the lap
 MIN_BEARING_M = F(1.0)  # the bearing of a closer point is meaningless
 
 
@@ -109,7 +110,9 @@ def view_position(me, track, nodes, sin_yaw, cos_yaw, view):
     view[VIEW_THROTTLE] = clamp(me.throttle, ZERO, ONE)
     view[VIEW_BRAKE] = clamp(me.brake, ZERO, ONE)
     if count_points(view.shape[0]) == NUM_POINTS_2:
-        view[FIRST_OUTLOOK] = limited(mix(here.outlook_m, there.outlook_m, me.share) / OUTLOOK_SCALE_M)
+        guide_m = mix(here.guide_left_m, there.guide_left_m, me.share)
+        view[FIRST_GUIDE] = limited((me.lateral_m - guide_m) / WIDTH_SCALE_M)
+        view[FIRST_GUIDE + 1] = limited(mix(here.guide_mps, there.guide_mps, me.share) / GUIDE_SCALE_MPS)
 
 
 @kernel
@@ -138,9 +141,11 @@ def view_point(me, track, nodes, point, reach_m, sin_yaw, cos_yaw, from_x, from_
     view[first] = limited(RADIUS_SCALE_M * turn_rad / (to_m - from_m))
     view[first + 1] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * left_m, y_m + to_x * left_m)
     view[first + 2] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * right_m, y_m + to_x * right_m)
-    if num_points == NUM_POINTS_2 and (point + 1) % POINTS_PER_OUTLOOK == 0:
-        outlook_m = mix(here.outlook_m, there.outlook_m, fraction)
-        view[FIRST_OUTLOOK + (point + 1) // POINTS_PER_OUTLOOK] = limited(outlook_m / OUTLOOK_SCALE_M)
+    if num_points == NUM_POINTS_2:
+        guide_m = mix(here.guide_left_m, there.guide_left_m, fraction)
+        first = FIRST_GUIDE + COLUMNS_PER_GUIDE * (point + 1)
+        view[first] = bearing_sine(me, sin_yaw, cos_yaw, x_m - to_y * guide_m, y_m + to_x * guide_m)
+        view[first + 1] = limited(mix(here.guide_mps, there.guide_mps, fraction) / GUIDE_SCALE_MPS)
     return to_x, to_y
 
 

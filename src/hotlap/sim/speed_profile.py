@@ -1,4 +1,4 @@
-"""A quick estimate of the speed along a line, limited by grip, brakes and power, and of the progress that it allows."""
+"""A quick estimate of the speed along a line, limited by grip, brakes and power."""
 
 from math import sqrt
 
@@ -7,9 +7,6 @@ from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point
 from hotlap.sim.vehicle import AIR_DENSITY_KGPM3, GRAVITY_MPS2, CarParameters
-
-# How fast future progress loses its worth in `outlook`: gamma 0.98 a decision, at 15 decisions a second.
-DISCOUNT_PER_S = 0.30304
 
 
 @entry_point()
@@ -52,27 +49,3 @@ def speed_profile(
         car.drive_force_n / car.mass_kg,
     )
     return np.sqrt(squared)
-
-
-@entry_point()
-def _discount(speeds_mps, step_m, outlook_m):
-    """Fill `outlook_m` backwards: first a lap from zero, then a lap from the value at which the loop closes."""
-    count = speeds_mps.shape[0]
-    first_m = 0.0
-    for lap in range(2):
-        ahead_m, kept = first_m, 1.0
-        for k in range(count - 1, -1, -1):
-            half = 0.5 * DISCOUNT_PER_S * step_m / max(speeds_mps[k], 1.0)
-            fraction = (1.0 - half) / (1.0 + half)  # exp(-2 half), from arithmetic that is the same on every machine
-            ahead_m = step_m / (1.0 + half) + fraction * ahead_m
-            kept *= fraction
-            outlook_m[k] = ahead_m
-        if lap == 0:
-            first_m = ahead_m / (1.0 - kept)
-
-
-def outlook(speeds_mps: NDArray[np.float64], step_m: float) -> NDArray[np.float64]:
-    """The discounted progress (m) of a car that drives on from each node of a closed line at these speeds."""
-    outlook_m = np.empty(len(speeds_mps))
-    _discount(np.ascontiguousarray(speeds_mps, np.float64), float(step_m), outlook_m)
-    return outlook_m

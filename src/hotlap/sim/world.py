@@ -231,6 +231,15 @@ def relocate(me, track, nodes):
 
 
 @kernel
+def progress_unit(me, track, nodes, rules):
+    """The distance (m) whose reward is the weight of the progress: a lap, or what the rules say."""
+    if rules.progress_time_s > ZERO:
+        here, there = nodes[U(track.first_node + me.node)], nodes[U(track.first_node + node_after(track, me.node))]
+        return mix(here.guide_mps, there.guide_mps, me.share) * rules.progress_time_s
+    return rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
+
+
+@kernel
 def tick(me, action, tracks, nodes, portals, cars, rules, info):
     """Advance the car `me` by one tick and fill `info`; returns (reward, terminated, truncated)."""
     from_arc_m = me.arc_m
@@ -256,11 +265,11 @@ def settle(me, from_arc_m, moved_m, tracks, nodes, portals, cars, rules, info):
     speed_mps = sqrt(me.forward_mps * me.forward_mps + me.left_mps * me.left_mps)
     is_still = speed_mps < rules.stillness_speed_mps
     me.still_ticks = me.still_ticks + 1 if is_still else 0
-    length_m = rules.progress_length_m if rules.progress_length_m > ZERO else track.length_m
     is_fast = speed_mps >= rules.penalty_min_speed_mps
     pays_for_wall, pays_for_edge = is_fast and touches_wall, is_fast and room_m < ZERO
     speed_fraction = speed_mps / car.top_speed_mps
-    terms = reward_terms(rules, moved_m / length_m, speed_fraction, is_still, pays_for_wall, pays_for_edge)
+    moved_fraction = moved_m / progress_unit(me, track, nodes, rules)
+    terms = reward_terms(rules, moved_fraction, speed_fraction, is_still, pays_for_wall, pays_for_edge)
     info.progress, info.speed, info.wall = terms[0], terms[1], terms[2]
     info.offTrack, info.backward, info.stillness = terms[3], terms[4], terms[5]
     describe(me, info)

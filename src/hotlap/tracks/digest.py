@@ -2,7 +2,7 @@
 
 import hashlib
 
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 
 
 def track_digest(nodes: RibbonNodes) -> str:

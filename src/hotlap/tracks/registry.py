@@ -21,7 +21,8 @@ from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError, closest, did_you_mean
 from hotlap.sim.compilation import home_folder
-from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, RibbonNodes, Ribbons, pack_ribbons
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, Ribbons, pack_ribbons
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.files.centreline_file import read_file_and_road, write_centreline
@@ -196,6 +197,18 @@ def _about() -> Mapping[str, Any]:
     return about
 
 
+def about_generated(track_id: str) -> Mapping[str, Any]:
+    """What `tools/describe_generated.py` wrote of a track of the splits, which takes too long to build for a list."""
+    about: Mapping[str, Any] = _about_generated()[track_id]
+    return about
+
+
+@lru_cache(maxsize=1)
+def _about_generated() -> Mapping[str, Any]:
+    about: Mapping[str, Any] = json.loads((_DATA / "generated.json").read_text(encoding="utf-8"))
+    return about
+
+
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, TrackEntry]:
     entries = {
@@ -205,7 +218,8 @@ def _shipped() -> Mapping[str, TrackEntry]:
     for split, seeds in SPLITS.items():
         for track_id, seed in zip(split_ids(split), seeds, strict=True):
             path = _DATA / "generated" / f"{seed:05d}.csv"
-            entries[track_id] = TrackEntry(track_id, f"Generated {seed}", "generated", split, path)
+            about = _about_generated()[track_id]
+            entries[track_id] = TrackEntry(track_id, about["name"], about["character"], split, path)
     return entries
 
 

@@ -3,6 +3,7 @@
 import math
 import platform
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -188,6 +189,7 @@ def provenance(config_digest: str, weights_digest: str, track_digest: str | None
     return Provenance(__version__, PHYSICS_VERSION, libraries, config_digest, weights_digest, track_digest)
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)

@@ -33,6 +33,7 @@ from hotlap.web.run_processes import RunStateError, TooManyRunsError
 MAX_SMALL_BODY_BYTES = 4_096
 BODY_TIMEOUT_S = 10.0
 MAX_ERROR_CHARS = 400
+MAX_NAME_CHARS = 32
 
 _log = logging.getLogger(__name__)
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -110,6 +111,16 @@ def status_of(error: HotlapError) -> HTTPStatus:
         if isinstance(error, kind):
             return status
     return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def check_name(driver: str) -> str:
+    """A person's name as it is shown; an ApiError where it is none."""
+    name = driver.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"driver: a name has 1 to {MAX_NAME_CHARS} printable characters."
+        )
+    return name
 
 
 async def read_json(request: Request, kind: type[Body], max_bytes: int = MAX_SMALL_BODY_BYTES) -> Body:

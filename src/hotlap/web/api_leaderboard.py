@@ -1,6 +1,7 @@
-"""Routes of the leaderboard, its replays and the drivers."""
+"""Routes of the leaderboard and of the drivers."""
 
 import json
+from datetime import date
 from http import HTTPStatus
 from typing import Any
 
@@ -9,19 +10,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hotlap.errors import ReplayError
 from hotlap.tracks.digest import track_digest
-from hotlap.tracks.registry import SPLITS, find_entries, list_tracks, load_track
-from hotlap.web.answers import ApiError, answer_json, endpoint, query_text, read_json
+from hotlap.tracks.registry import find_entries, load_track
+from hotlap.web.answers import ApiError, answer_json, check_name, endpoint, query_text, read_json
+from hotlap.web.api_replays import BINARY, MAX_REPLAY_BODY_BYTES
 from hotlap.web.drivers import find_model_path, kind_of, list_drivers, read_policy
 from hotlap.web.page_data import drivers_list, recorded_drive
 from hotlap.web.replay_format import Replay
-from hotlap.web.replays import simulate, verify, verify_drive
+from hotlap.web.replays import verify_drive
 from hotlap.web.services import PageServices, limit, services_of
 
-MAX_REPLAY_BODY_BYTES = 524_288
-MAX_NAME_CHARS = 32
-BINARY = "application/octet-stream"
+OWNER_CHARS = (16, 64)
 
 
 class LapBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,19 +30,24 @@ class LapBody(msgspec.Struct, forbid_unknown_fields=True):
     driver: str | None = None
     replay: str | None = None
     driver_id: str | None = None
+    owner: str | None = None  # a secret of the browser that sends it
 
 
-class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A replay to re-simulate."""
+class NameBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The new name of an owner's laps."""
 
-    replay: str
+    owner: str
+    driver: str
 
 
 async def get_leaderboard(request: Request) -> Response:
     """The laps of a track."""
     services, track_id = services_of(request), query_text(request, "track")
+    day = request.query_params.get("day", "")
+    if day:
+        _check_day(day)
     await services.wait_until_entered(track_id)
-    return answer_json(await services.compute(_entries, services, track_id))
+    return answer_json(await services.compute(_entries, services, track_id, day))
 
 
 async def post_lap(request: Request) -> Response:
@@ -55,6 +59,15 @@ async def post_lap(request: Request) -> Response:
     return answer_json(entry, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
+async def rename(request: Request) -> Response:
+    """Give one's own laps another name."""
+    services = services_of(request)
+    limit(services.computing)
+    body = await read_json(request, NameBody)
+    name, owner = check_name(body.driver), _check_owner(body.owner)
+    return answer_json({"driver": name, "renamed": await services.read(services.leaderboard.rename, owner, name)})
+
+
 async def export(request: Request) -> Response:
     """Every entry with its replay."""
     services = services_of(request)
@@ -63,27 +76,6 @@ async def export(request: Request) -> Response:
     content = json.dumps({"format": "hotlap-board-1", "entries": entries}, indent=1)
     headers = {"Content-Disposition": 'attachment; filename="hotlap-board.json"'}
     return Response(content, media_type="application/json", headers=headers)
-
-
-async def get_replay(request: Request) -> Response:
-    """The replay of an entry."""
-    services = services_of(request)
-    number = request.path_params["entry_id"]
-    found = number.isascii() and number.isdigit() and len(number) <= 15
-    content = await services.read(services.leaderboard.replay, int(number)) if found else None
-    if content is None:
-        raise ApiError(HTTPStatus.NOT_FOUND, f"replay {number[:40]!r} is not known.")
-    if request.query_params.get("form") == "text":
-        return Response(Replay.from_bytes(content).to_text(), media_type="text/plain")
-    return Response(content, media_type=BINARY)
-
-
-async def check_replay(request: Request) -> Response:
-    """Re-simulate a replay."""
-    services = services_of(request)
-    limit(services.computing)
-    body = await read_json(request, ReplayBody, MAX_REPLAY_BODY_BYTES)
-    return answer_json(await services.compute(_check, body.replay))
 
 
 async def get_drivers(request: Request) -> Response:
@@ -117,18 +109,26 @@ async def get_driver_replay(request: Request) -> Response:
 ROUTES = [
     Route("/api/board", endpoint(get_leaderboard), methods=["GET"]),
     Route("/api/board", endpoint(post_lap), methods=["POST"]),
+    Route("/api/board/name", endpoint(rename), methods=["POST"]),
     Route("/api/board/export", endpoint(export), methods=["GET"]),
-    Route("/api/replays/check", endpoint(check_replay), methods=["POST"]),
-    Route("/api/replays/{entry_id}", endpoint(get_replay), methods=["GET"]),
     Route("/api/drivers", endpoint(get_drivers), methods=["GET"]),
     Route("/api/drivers/{driver_id}/policy", endpoint(get_policy), methods=["GET"]),
     Route("/api/drivers/{driver_id}/replay", endpoint(get_driver_replay), methods=["GET"]),
 ]
 
 
-def _entries(services: PageServices, track_id: str) -> list[dict[str, Any]]:
+def _entries(services: PageServices, track_id: str, day: str) -> list[dict[str, Any]]:
     digest = track_digest(load_track(track_id).nodes)
-    return [entry.as_plain() for entry in services.leaderboard.entries(track_id, digest)]
+    return [entry.as_plain() for entry in services.leaderboard.entries(track_id, digest, day)]
+
+
+def _check_day(day: str) -> None:
+    try:
+        is_day = date.fromisoformat(day).isoformat() == day
+    except ValueError:
+        is_day = False
+    if not is_day:
+        raise ApiError(HTTPStatus.BAD_REQUEST, f"day: a day is written like 2026-01-31, got {day[:40]!r}.")
 
 
 def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]:
@@ -138,44 +138,22 @@ def _enter(services: PageServices, body: LapBody) -> tuple[dict[str, Any], bool]
         return entry.as_plain(), is_new
     if body.driver_id is not None or body.driver is None or body.replay is None:
         raise ApiError(HTTPStatus.BAD_REQUEST, "a lap has driver and replay, or driver_id.")
-    name = body.driver.strip()
-    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
-        raise ApiError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, f"driver: a name has 1 to {MAX_NAME_CHARS} printable characters."
-        )
+    name = check_name(body.driver)
     replay = Replay.from_text(body.replay)
     lap, num_ticks = verify_drive(replay, body.track)
-    entry, is_new = services.leaderboard.add(body.track, replay, lap, driver=name, kind="human", num_ticks=num_ticks)
+    owner = _check_owner(body.owner) if body.owner is not None else None
+    entry, is_new = services.leaderboard.add(
+        body.track, replay, lap, driver=name, kind="human", num_ticks=num_ticks, owner=owner
+    )
     return entry.as_plain(), is_new
 
 
-def _check(text: str) -> dict[str, Any]:
-    replay = Replay.from_text(text)
-    track_id = _find_track(replay.track_digest)
-    laps = simulate(replay, track_id)
-    claimed = verify(replay, track_id)
-    return {
-        "ok": True,
-        "track": track_id,
-        "lap_time_sec": claimed.time_s,
-        "lap": claimed.number,
-        "clean": claimed.is_clean,
-        "laps": [{"lap": lap.number, "lap_time_sec": lap.time_s, "clean": lap.is_clean} for lap in laps],
-        "num_ticks": replay.num_ticks,
-    }
-
-
-def _find_track(digest: str) -> str:
-    """The id of a track with this road: a built-in one or one of the user's."""
-    for entry in list_tracks():
-        if entry.source in SPLITS:
-            continue
-        try:
-            if track_digest(load_track(entry.track_id).nodes) == digest:
-                return entry.track_id
-        except (OSError, ValueError):  # a damaged file of the user's
-            continue
-    raise ReplayError(f"replay: it was driven on road {digest}, which no track here has.")
+def _check_owner(owner: str) -> str:
+    if not OWNER_CHARS[0] <= len(owner) <= OWNER_CHARS[1]:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"owner: a secret has {OWNER_CHARS[0]} to {OWNER_CHARS[1]} characters."
+        )
+    return owner
 
 
 def _drivers(services: PageServices, track_id: str) -> list[dict[str, Any]]:

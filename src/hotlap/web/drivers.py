@@ -13,7 +13,7 @@ from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import SHIPPED_NAMES, shipped_path
 from hotlap.runs.find_driver import find_model
 from hotlap.training.checkpoint import CheckpointManager
-from hotlap.web.page_data import page_file, recorded_run
+from hotlap.web.page_data import drivers_list, page_file, recorded_run
 from hotlap.web.policy_file import policy_bytes, read_policy_bytes
 from hotlap.web.runs import find_run_folder, read_config, run_folders
 
@@ -94,6 +94,16 @@ def read_policy(path: Path) -> bytes:
         content = policy_bytes(read_model(path))
         _POLICIES.put(key, content, len(content))
     return content
+
+
+def policy_of(driver_id: str, track_id: str) -> bytes:
+    """The policy file of a driver as the page loads it for a track; a DriverError where there is none."""
+    for driver in drivers_list(track_id):
+        is_wanted = driver["id"] == driver_id and driver["policy"]
+        content = page_file(driver["policy"].removeprefix("data/")) if is_wanted else None
+        if content is not None:
+            return content[0]
+    return read_policy(find_model_path(driver_id, track_id))
 
 
 def make_model_driver(driver_id: str, track_id: str) -> PackedDriver:

@@ -2,7 +2,6 @@
 
 import hashlib
 import sqlite3
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -11,16 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hotlap.errors import LeaderboardError, one_line
+from hotlap.errors import LeaderboardError
 from hotlap.evaluation.evaluate import Lap
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import user_folder
+from hotlap.web.database import Database
 from hotlap.web.replay_format import Replay
 
 Kind = Literal["human", "model", "casual", "optimal"]
 MAX_ENTRIES_PER_TRACK = 2_000
-_VERSION = 1
-_BUSY_S = 10.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -39,6 +37,7 @@ CREATE TABLE IF NOT EXISTS entries (
 );
 CREATE INDEX IF NOT EXISTS entries_by_road ON entries (track, road, physics, is_clean DESC, lap_time_s);
 """
+_OWNERS = "ALTER TABLE entries ADD COLUMN owner BLOB"
 _COLUMNS = "id, track, road, physics, driver, driver_id, kind, lap_time_s, lap, is_clean, date"
 
 
@@ -87,26 +86,11 @@ class Leaderboard:
     def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
         self.path = path
         self._now = now
-        self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            # Each entry is on the disk before `add` returns, even if the power fails.
-            self._database.execute("PRAGMA synchronous = FULL")
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if version > _VERSION:
-                raise LeaderboardError(
-                    f"{path}: was written by a newer version of hotlap. Update it, or move the file away."
-                )
-            self._database.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
-        except (OSError, sqlite3.Error) as error:
-            raise self._refusal(error) from None
+        self._database = Database(path, [_SCHEMA, _OWNERS], "board")
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     def add(
         self,
@@ -118,10 +102,12 @@ class Leaderboard:
         kind: Kind,
         driver_id: str | None = None,
         num_ticks: int | None = None,
+        owner: str | None = None,
     ) -> tuple[LeaderboardEntry, bool]:
         """Enter a lap that was verified; returns the entry, and whether it is new: the same lap is entered once.
 
-        `num_ticks` is the number of ticks until the lap's end; None: the replay ends there.
+        `num_ticks` is the number of ticks until the lap's end; None: the replay ends there. Whoever knows `owner` may
+        rename the entry.
         """
         content = replay.to_bytes()
         row = (
@@ -137,52 +123,57 @@ class Leaderboard:
             f"{self._now():%Y-%m-%dT%H:%M:%SZ}",
             _lap_digest(replay, num_ticks),
             content,
+            _owner_digest(owner),
         )
-        with self._lock:
-            try:
-                self._database.execute("BEGIN IMMEDIATE")
-                try:
-                    entry, is_new = self._insert(row, _drive_digest(replay))
-                    self._database.execute("COMMIT")
-                except BaseException:
-                    self._database.execute("ROLLBACK")
-                    raise
-            except sqlite3.Error as error:
-                raise self._refusal(error) from None
-        return entry, is_new
+        return self._database.change(lambda connection: self._insert(connection, row, _drive_digest(replay)))
 
-    def _insert(self, row: tuple[Any, ...], drive_digest: bytes) -> tuple[LeaderboardEntry, bool]:
-        track_id, digest = row[0], row[-2]
-        known = self._database.execute(
+    @staticmethod
+    def _insert(
+        connection: sqlite3.Connection, row: tuple[Any, ...], drive_digest: bytes
+    ) -> tuple[LeaderboardEntry, bool]:
+        track_id, digest = row[0], row[-3]
+        known = connection.execute(
             f"SELECT {_COLUMNS} FROM entries WHERE drive IN (?, ?)",  # noqa: S608
             (digest, drive_digest),
         ).fetchone()
         if known:
             return _entry(known), False
-        count = self._database.execute("SELECT count(*) FROM entries WHERE track = ?", (track_id,)).fetchone()[0]
+        count = connection.execute("SELECT count(*) FROM entries WHERE track = ?", (track_id,)).fetchone()[0]
         if count >= MAX_ENTRIES_PER_TRACK:
             raise LeaderboardError(
                 f"the board of {track_id} is full: it has {count} entries. Export it and move its file."
             )
-        cursor = self._database.execute(
+        cursor = connection.execute(
             "INSERT INTO entries (track, road, physics, driver, driver_id, kind, lap_time_s, lap, is_clean, date,"
-            " drive, replay) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " drive, replay, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             row,
         )
-        return _entry((cursor.lastrowid, *row[:-2])), True
+        return _entry((cursor.lastrowid, *row[:-3])), True
 
-    def entries(self, track_id: str, track_digest: str) -> list[LeaderboardEntry]:
-        """The laps of a track on its present road and with this physics: clean ones first, then the faster."""
-        rows = self._ask(
+    def rename(self, owner: str, driver: str) -> int:
+        """Give the entries of an owner another name; returns how many there are."""
+
+        def update(connection: sqlite3.Connection) -> int:
+            digest = _owner_digest(owner)
+            return connection.execute("UPDATE entries SET driver = ? WHERE owner = ?", (driver, digest)).rowcount
+
+        return self._database.change(update)
+
+    def entries(self, track_id: str, track_digest: str, day: str = "") -> list[LeaderboardEntry]:
+        """The laps of a track on its present road and with this physics: clean ones first, then the faster.
+
+        With a `day`, in ISO 8601 and UTC, persons' laps of that day only.
+        """
+        rows = self._database.ask(
             f"SELECT {_COLUMNS} FROM entries WHERE track = ? AND road = ? AND physics = ?"  # noqa: S608
-            " ORDER BY is_clean DESC, lap_time_s, id",
-            (track_id, track_digest, PHYSICS_VERSION),
+            " AND (kind != 'human' OR substr(date, 1, ?) = ?) ORDER BY is_clean DESC, lap_time_s, id",
+            (track_id, track_digest, PHYSICS_VERSION, len(day), day),
         )
         return [_entry(row) for row in rows]
 
     def find_driver(self, driver_id: str, track_digest: str) -> LeaderboardEntry | None:
         """The newest entry of a driver on a road, if there is one."""
-        rows = self._ask(
+        rows = self._database.ask(
             f"SELECT {_COLUMNS} FROM entries WHERE driver_id = ? AND road = ? AND physics = ? ORDER BY id DESC LIMIT 1",  # noqa: S608
             (driver_id, track_digest, PHYSICS_VERSION),
         )
@@ -190,26 +181,13 @@ class Leaderboard:
 
     def replay(self, entry_id: int) -> bytes | None:
         """The replay of an entry; None if there is no such entry."""
-        rows = self._ask("SELECT replay FROM entries WHERE id = ?", (entry_id,))
+        rows = self._database.ask("SELECT replay FROM entries WHERE id = ?", (entry_id,))
         return bytes(rows[0][0]) if rows else None
 
     def export(self) -> list[dict[str, Any]]:
         """Every entry, also of other roads and physics, with its replay as text."""
-        rows = self._ask(f"SELECT {_COLUMNS}, replay FROM entries ORDER BY id", ())  # noqa: S608
+        rows = self._database.ask(f"SELECT {_COLUMNS}, replay FROM entries ORDER BY id", ())  # noqa: S608
         return [{**_entry(row[:-1]).as_plain(), "replay": Replay.from_bytes(row[-1]).to_text()} for row in rows]
-
-    def _ask(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._database.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise self._refusal(error) from None
-
-    def _refusal(self, error: Exception) -> LeaderboardError:
-        reason = getattr(error, "strerror", None) or one_line(error)
-        return LeaderboardError(
-            f"{self.path}: the board cannot be used ({reason}). Move the file away, or set HOTLAP_HOME."
-        )
 
 
 def _entry(row: tuple[Any, ...]) -> LeaderboardEntry:
@@ -226,6 +204,11 @@ def _lap_digest(replay: Replay, num_ticks: int | None) -> bytes:
     applied = np.clip(replay.actions[:num_ticks], np.array([-1.0, 0.0, 0.0], np.float32), np.float32(1.0))
     digest.update((applied + np.float32(0.0)).tobytes())  # adding zero makes -0.0 the 0.0 that it equals
     return digest.digest()
+
+
+def _owner_digest(owner: str | None) -> bytes | None:
+    """What is kept of an owner's secret: whoever reads the file cannot rename others."""
+    return None if owner is None else hashlib.sha256(f"owner {owner}".encode()).digest()
 
 
 def _drive_digest(replay: Replay) -> bytes:

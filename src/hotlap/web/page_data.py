@@ -7,6 +7,7 @@ network: ids in them are looked up, never used as paths.
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +22,16 @@ from hotlap.optimal.reference import Reference, find_reference
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.geometry.corners import find_corners, name_corners
-from hotlap.tracks.registry import SPLITS, Track, TrackEntry, evaluation_ids, list_tracks, load_track
+from hotlap.tracks.registry import (
+    SPLITS,
+    Track,
+    TrackEntry,
+    about_generated,
+    evaluation_ids,
+    list_tracks,
+    load_track,
+    split_ids,
+)
 from hotlap.web.policy_file import policy_bytes
 
 TRACK_MAGIC = b"HLT1"
@@ -29,6 +39,10 @@ _HEAD = struct.Struct("<4sI")
 RECORDED = Path(str(files("hotlap.web"))) / "recorded"
 RECORDED_DRIVERS = {"optimal": "Optimal driver", "casual": "Casual driver"}
 RUN_FILE = "recorded-run.json"
+
+MEDAL_FACTORS = {"gold": 1.05, "silver": 1.15, "bronze": 1.35}
+DAY_ONE = date(2026, 1, 1)
+DAILY_STRIDE = 47  # has no factor in common with 125
 
 BINARY, JSON = "application/octet-stream", "application/json"
 
@@ -69,16 +83,23 @@ def _has_track(track_id: str) -> bool:
 def tracks_list(generated: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The built-in tracks and some generated ones, as `GET /api/tracks` describes them."""
     entries = [*_built_in(), *(entry for entry in list_tracks() if entry.track_id in set(generated))]
-    return [describe_track(load_track(entry.track_id), entry.source) for entry in entries]
+    return [describe_entry(entry) for entry in entries]
 
 
 def describe_entry(entry: TrackEntry) -> dict[str, Any]:
-    """An entry of the registry; without figures for the split, whose tracks take too long to build, and bad files."""
+    """An entry of the registry; tracks of the split, which take too long to build, as their list has them."""
     plain = {"id": entry.track_id, "name": entry.name, "character": entry.character, "source": entry.source}
     figures = ("length_m", "road", "medals_sec", "optimal_lap_time_sec", "optimal_standing_lap_time_sec", "attribution")
     without = {**plain, **dict.fromkeys(figures)}
     if entry.source in SPLITS:
-        return without
+        about = about_generated(entry.track_id)
+        return {
+            **without,
+            **{name: about[name] for name in ("length_m", "road", "shape")},
+            "medals_sec": _medals(about["optimal_lap_time_s"]),
+            "optimal_lap_time_sec": about["optimal_lap_time_s"],
+            "optimal_standing_lap_time_sec": about["optimal_standing_lap_time_s"],
+        }
     try:
         return describe_track(load_track(entry.track_id), entry.source)
     except (HotlapError, OSError) as error:  # a file of the user's that is damaged, or was removed just now
@@ -95,11 +116,22 @@ def describe_track(track: Track, source: str) -> dict[str, Any]:
         "source": source,
         "length_m": round(track.nodes.length_m, 3),
         "road": track_digest(track.nodes),
-        "medals_sec": dict(track.medals_s) or None,
+        "medals_sec": dict(track.medals_s) or _medals(reference.lap_time_s if reference else None),
         "optimal_lap_time_sec": reference.lap_time_s if reference else None,
         "optimal_standing_lap_time_sec": reference.standing_lap_time_s if reference else None,
         "attribution": track.attribution or None,
     }
+
+
+def _medals(optimal_s: float | None) -> dict[str, float] | None:
+    """Medal times for a road whose optimum is known, as much slower than it as those of the built-in tracks."""
+    return {name: round(factor * optimal_s, 1) for name, factor in MEDAL_FACTORS.items()} if optimal_s else None
+
+
+def daily_track(day: date) -> str:
+    """The track of the day, the same for everybody: the splits' tracks by turns, none again within 125 days."""
+    ids = [track_id for split in SPLITS for track_id in split_ids(split)]
+    return ids[(day - DAY_ONE).days * DAILY_STRIDE % len(ids)]
 
 
 def drivers_list(track_id: str) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from hotlap.sim.version import PHYSICS_VERSION
 
 MAGIC = b"HLR1"
 QUANTISED, EXACT = 0, 1  # encodings
+LINK_ENCODINGS = (2, 3)  # of links that hold a replay, which only the page reads
 MAX_TICKS = 36_000  # ten minutes
 MAX_REPLAY_BYTES = 1 << 18
 MAX_TEXT_CHARS = (MAX_REPLAY_BYTES * 4 + 2) // 3
@@ -76,12 +77,11 @@ class Replay:
             float(self.lap_time_s),
             self.lap,
         )
-        compressor = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-        return head + compressor.compress(_encode(self.actions, self.is_quantised)) + compressor.flush()
+        return head + pack_inputs(self.actions, self.is_quantised)
 
     def to_text(self) -> str:
         """The replay as text for a link."""
-        return base64.urlsafe_b64encode(self.to_bytes()).rstrip(b"=").decode("ascii")
+        return to_text(self.to_bytes())
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Replay":
@@ -91,28 +91,56 @@ class Replay:
         if len(content) > MAX_REPLAY_BYTES:
             raise ReplayError(f"replay: it has at most {MAX_REPLAY_BYTES} bytes, this has {len(content)}.")
         _, encoding, start, edition, physics, digest, seed, num_ticks, time_s, lap = _HEAD.unpack_from(content)
-        if encoding not in _RUN_BYTES or start != _START_ON_LINE:
-            raise ReplayError(f"replay: encoding {encoding} with start {start} is not known. Use a newer version.")
+        check_encoding(encoding)
+        if start != _START_ON_LINE:
+            raise ReplayError(f"replay: start {start} is not known. Use a newer version.")
         if not 1 <= num_ticks <= MAX_TICKS:
             raise ReplayError(f"replay: it must have 1 to {MAX_TICKS} ticks, got {num_ticks}.")
         if not (np.isfinite(time_s) and time_s > 0.0 and lap >= 1):
             raise ReplayError(f"replay: it claims lap {lap} in {time_s:g} s, which no lap takes.")
-        body = _inflate(content[_HEAD.size :], _RUN_BYTES[encoding] * num_ticks)
-        actions = _decode(body, encoding, num_ticks)
+        actions = unpack_inputs(content[_HEAD.size :], encoding, num_ticks)
         physics_version = f"{edition}-{physics.hex()}"
         return cls(digest.hex(), actions, lap, np.float32(time_s), seed, physics_version, encoding == QUANTISED)
 
     @classmethod
     def from_text(cls, text: str) -> "Replay":
-        """The replay in a link's text."""
-        if len(text) > MAX_TEXT_CHARS:
-            raise ReplayError(f"replay: its text has at most {MAX_TEXT_CHARS} characters, this has {len(text)}.")
-        try:
-            # The standard decoder skips characters that are not of its alphabet; here they are an error.
-            content = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), b"-_", validate=True)
-        except (binascii.Error, ValueError):
-            raise ReplayError("replay: its text is not base64url. Was the link cut off?") from None
-        return cls.from_bytes(content)
+        """The replay in text."""
+        return cls.from_bytes(from_text(text))
+
+
+def to_text(content: bytes) -> str:
+    """A file as text for a link: base64url without padding."""
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode("ascii")
+
+
+def from_text(text: str) -> bytes:
+    """The file in a text; a ReplayError if it is none."""
+    if len(text) > MAX_TEXT_CHARS:
+        raise ReplayError(f"replay: its text has at most {MAX_TEXT_CHARS} characters, this has {len(text)}.")
+    try:
+        # The standard decoder skips characters that are not of its alphabet; here they are an error.
+        return base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise ReplayError("replay: its text is not base64url. Was the link cut off?") from None
+
+
+def check_encoding(encoding: int) -> None:
+    """Refuse inputs that are not coded as here."""
+    if encoding in LINK_ENCODINGS:
+        raise ReplayError("replay: its inputs are packed for a link. Open the link in the page, and share it there.")
+    if encoding not in _RUN_BYTES:
+        raise ReplayError(f"replay: encoding {encoding} is not known. Use a newer version.")
+
+
+def pack_inputs(actions: Actions, is_quantised: bool) -> bytes:
+    """The inputs as the body of a replay."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return compressor.compress(_encode(actions, is_quantised)) + compressor.flush()
+
+
+def unpack_inputs(body: bytes, encoding: int, num_ticks: int) -> Actions:
+    """The inputs in the body of a replay; a ReplayError if any byte of it is not as the format says."""
+    return _decode(_inflate(body, _RUN_BYTES[encoding] * num_ticks), encoding, num_ticks)
 
 
 def quantise(actions: Actions) -> Actions:

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from http import HTTPStatus
 
 import h11
@@ -27,11 +28,12 @@ from hotlap.errors import PageError
 from hotlap.sim import batch_cpu
 from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.tracks.registry import list_tracks
-from hotlap.web import api_leaderboard, api_runs, api_tracks
+from hotlap.web import api_leaderboard, api_replays, api_runs, api_tracks
 from hotlap.web.answers import answer_json, endpoint, refuse
 from hotlap.web.guard import Guard
 from hotlap.web.leaderboard import Leaderboard, leaderboard_path
 from hotlap.web.optimum import has_solver
+from hotlap.web.page_data import daily_track
 from hotlap.web.page_files import StaticFiles, get_data, get_static
 from hotlap.web.services import PageServices
 from hotlap.web.site import STATIC
@@ -72,7 +74,8 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
     """The application: every request passes the guard, then its route."""
 
     async def get_status(request: Request) -> Response:
-        features = ["board", "runs", "drawings", *(["optimal"] if has_solver() else [])]
+        today = datetime.now(timezone.utc).date()
+        features = ["board", "replays", "runs", "drawings", *(["optimal"] if has_solver() else [])]
         return answer_json(
             {
                 "server": "hotlap",
@@ -80,6 +83,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
                 "version": __version__,
                 "physics": PHYSICS_VERSION,
                 "features": features,
+                "daily": {"day": today.isoformat(), "track": daily_track(today)},
             }
         )
 
@@ -88,6 +92,7 @@ def make_app(services: PageServices, access: AccessRules) -> Starlette:
             Route("/api/status", endpoint(get_status), methods=["GET"]),
             *api_tracks.ROUTES,
             *api_leaderboard.ROUTES,
+            *api_replays.ROUTES,
             *api_runs.ROUTES,
             Route("/data/{name}", endpoint(get_data), methods=["GET"]),
             Route("/", endpoint(get_static), methods=["GET"]),

@@ -26,6 +26,7 @@ from hotlap.web.optimum import OptimumJobs
 from hotlap.web.page_data import recorded_drive
 from hotlap.web.replays import Replay, find_recorded, record_drive, record_typical_drive, verify_drive
 from hotlap.web.run_processes import RunProcesses
+from hotlap.web.shared_replays import SHARED_REPLAYS_FILE, SharedReplays
 
 MAX_WAITING = 32  # requests for the simulator's thread
 NUM_DRIVER_LAPS = 2  # a standing and a flying one
@@ -41,10 +42,12 @@ class PageServices:
 
     def __init__(self, leaderboard: Leaderboard) -> None:
         self.leaderboard = leaderboard
+        self.shared_replays = SharedReplays(leaderboard.path.with_name(SHARED_REPLAYS_FILE))
         self.runs = RunProcesses()
         self.optimum = OptimumJobs(self.enter_optimal)
         self.computing = RateLimit(per_s=20.0, burst=40)
         self.starting = RateLimit(per_s=1.0, burst=5)
+        self.racing = RateLimit(per_s=0.5, burst=8)  # a race against rivals takes a second or more
         self.num_streams = 0
         self._is_reading_file = False
         self._quiet_until_s = 0.0  # no driver is entered before
@@ -64,6 +67,7 @@ class PageServices:
         for pool in (self._simulator, self._files):
             pool.shutdown(wait=True, cancel_futures=True)
         self.leaderboard.close()
+        self.shared_replays.close()
 
     async def compute(self, work: Callable[..., T], *arguments: Any) -> T:
         """Do something on the simulator's thread; an ApiError where too much waits for it."""

@@ -1,6 +1,9 @@
 """Tiny runs of an environment that goes wrong where a test wants, and what they are compared with."""
 
+import hashlib
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium as gym
@@ -54,7 +57,27 @@ def content(path):
     return {str(file): file.read_bytes() for file in sorted(Path(path).rglob("*")) if file.is_file()}
 
 
+class KeptRuns:
+    """Copies of runs that several tests need, each trained once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, name: str, run: Path, train: Callable[[], None]) -> Path:
+        """A copy of the run that `train` makes at `run`, which exists only after the first call."""
+        kept = self._folder / hashlib.sha256(name.encode()).hexdigest()
+        if not kept.exists():
+            train()
+            shutil.copytree(run, kept)
+        return kept
+
+
 def assert_as_in_peace(hotlap, run=RUN, **changes):
-    """Train the same run undisturbed and compare."""
-    assert hotlap("train", "--recipe", write_recipe(**changes), "--run-name", "./peace")[0] == 0
-    assert_same_run(run, Path("peace"), tiny_config(env="attacks/Poison-v0", **changes))
+    """Compare with the same run, trained undisturbed."""
+
+    def train():
+        assert hotlap("train", "--recipe", recipe, "--run-name", "./peace")[0] == 0
+
+    recipe = write_recipe(**changes)
+    peace = hotlap.kept_runs.get(Path(recipe).read_text(), Path("peace"), train)
+    assert_same_run(run, peace, tiny_config(env="attacks/Poison-v0", **changes))

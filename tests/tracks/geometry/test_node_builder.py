@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hotlap.errors import TrackError
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry import node_builder
 from hotlap.tracks.geometry.centreline import (
     Centreline,

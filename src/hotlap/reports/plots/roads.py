@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hotlap.reports.plots.chart import to_png, write_legend, write_title
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.node_builder import wall_lines
 from hotlap.tracks.geometry.road_statistics import CornerStatistics
 from hotlap.tracks.maps.map_colours import ACCENT, BACKGROUND, BADGE, FAINT, SPEED_COLOURS

@@ -15,7 +15,7 @@ import numpy as np
 
 from hotlap.atomic_files import write_atomically
 from hotlap.errors import TrackError
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.files.csv_table import (
     CsvTable,
     find_separator,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.polyline import Crossing, near_pairs
 from hotlap.tracks.geometry.road import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.spline import IntArray
 
 _CORNER_CURVATURE = 1.0 / 150.0

@@ -8,7 +8,7 @@ bit-identical on every machine.
 import numpy as np
 
 from hotlap.errors import TrackError
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.centreline import Centreline, recentre
 from hotlap.tracks.geometry.polyline import Crossing, self_crossings
 from hotlap.tracks.geometry.road import Fault, Road, find_overpasses, road_fault, trace

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.corners import Corner, find_corners
 from hotlap.tracks.geometry.spline import FloatArray
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.corners import Corner
 from hotlap.tracks.geometry.node_builder import edge_points, find_crossings, wall_lines
 from hotlap.tracks.geometry.spline import FloatArray, IntArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotlap.atomic_files import write_atomically
-from hotlap.sim.ribbon import RibbonNodes
+from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.corners import Corner, find_corners
 from hotlap.tracks.maps.map_colours import BACKGROUND, FAINT, MEDAL_COLOURS, TEXT
 from hotlap.tracks.maps.map_drawing import (

@@ -1,6 +1,7 @@
 // The page: views by the address, the track, the toolbar, keys, and what tests and tinkerers can ask.
 
-import { Board, ownName } from './board.js';
+import { Board } from './board.js';
+import { dailyTrack, findDaily } from './daily.js';
 import { LeaderboardView } from './leaderboard.js';
 import { firstMode, MODES } from './camera.js';
 import { loadEngine } from './engine.js';
@@ -10,7 +11,8 @@ import { Hud } from './hud.js';
 import { Controls } from './input.js';
 import { LearnView } from './learn.js';
 import { RaceView } from './race.js';
-import { decodeReplay, encodeReplay, fromText, toText } from './replay.js';
+import { Links } from './links.js';
+import { encodeReplay, toText } from './replay.js';
 import { Server } from './server.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
@@ -35,12 +37,15 @@ class App {
       track: null,
       drivers: [],
       trackList: [],
+      daily: null,
       message: '',
       pace: 1,
       further: new Map(),
     });
     this.canvas = find('#canvas');
     this.board = new Board(server);
+    this.links = new Links(this);
+    this.defaultTrack = DEFAULT_TRACK;
     this.hud = new Hud(find('#hud'));
     this.stage = new Stage(engine, this.canvas, find('#minimap'));
     this.controls = new Controls(engine.description.car);
@@ -176,13 +181,10 @@ class App {
     this.go('watch', {});
   }
 
-  /** Copy a link that holds the replay itself. */
-  async share(text) {
-    const query = this.track.id === DEFAULT_TRACK ? '' : `?track=${this.track.id}`;
-    const driver = ownName() ? `&driver=${encodeURIComponent(ownName())}` : '';
-    const link = `${location.origin}${location.pathname}${query}#watch?replay=${text}${driver}`;
-    await this.copyLink(link, 'The link is copied. Whoever opens it sees this lap driven again.');
-    return link;
+  /** Line up for a race against rivals. */
+  raceRivals() {
+    this.pending = { format: 'rivals' };
+    this.go('race', {});
   }
 
   /** Copy a link and say so; where the browser does not allow it, show the link. */
@@ -230,16 +232,12 @@ class App {
     }
     this.resetCamera();
     let replay = pending.replay || null;
-    if (wanted.more.get('replay')) {
-      try {
-        replay = {
-          ...(await decodeReplay(fromText(wanted.more.get('replay')))),
-          driver: wanted.more.get('driver')?.slice(0, 32),
-        };
-      } catch (error) {
-        this.say(error.message);
-      }
+    try {
+      replay = (await this.links.open(wanted.more)) || replay;
+    } catch (error) {
+      this.say(error.message);
     }
+    if (number !== this.routes) return;
     await this.views[wanted.view].show({ wanted: wanted.driver, more: wanted.more, ...pending, replay });
   }
 
@@ -338,7 +336,9 @@ async function open() {
   };
   await connecting;
   await app.route();
-  app.trackList = await server.tracks().catch(() => []);
+  app.trackList = await server.allTracks().catch(() => []);
+  app.daily = findDaily(app.trackList, server.daily || dailyTrack());
+  app.views[app.view].dailyChanged?.();
 }
 
 open().catch((error) => {

@@ -1,5 +1,8 @@
 // The casual driver among others in a race of the page: late, careful, with eyes for other cars. The same habits as the
-// package's casual driver (drivers/casual.py and drivers/eyes.py), with noise of its own.
+// package's casual driver (drivers/casual.py and drivers/eyes.py), with noise of its own. The server drives it again
+// to the bit (web/rival_kernels.py): what changes here changes there.
+
+import { lengthOf, makeNoise, turn } from './exact_maths.js';
 
 const GRAVITY_MPS2 = 9.81;
 const HABITS = {
@@ -14,7 +17,7 @@ const HABITS = {
   liftPerSteer: 0.5,
   steerNoise: 0.03,
   pedalNoise: 0.05,
-  noiseS: 0.3,
+  noiseKept: 0.9459594689067654, // a tick: exp(-1 / 18), a memory of 0.3 s
 };
 const EYES = {
   sightM: 45,
@@ -41,9 +44,12 @@ export function speedProfile(track, car, gripShare) {
   const { numNodes: count, stepM, curvature } = track;
   const grip = gripShare * car.friction * GRAVITY_MPS2;
   const squared = Float64Array.from(curvature, (bend) =>
-    Math.min(grip / Math.max(Math.abs(bend), 1e-9), car.top_speed_mps ** 2),
+    Math.min(grip / Math.max(Math.abs(bend), 1e-9), car.top_speed_mps * car.top_speed_mps),
   );
-  const spare = (k) => Math.sqrt(Math.max(grip * grip - (squared[k] * curvature[k]) ** 2, 0));
+  const spare = (k) => {
+    const across = squared[k] * curvature[k];
+    return Math.sqrt(Math.max(grip * grip - across * across, 0));
+  };
   for (let k = 2 * count; k > 0; k -= 1) {
     const [here, before] = [k % count, (k - 1) % count];
     const limit = squared[here] + 2 * stepM * (spare(here) + car.drag_per_m * squared[here]);
@@ -59,16 +65,6 @@ export function speedProfile(track, car, gripShare) {
   return squared.map(Math.sqrt);
 }
 
-/** A normal number of a generator of its own, so that a race can be driven again. */
-function makeNoise(seed) {
-  let state = (seed * 2654435761 + 1) >>> 0;
-  const uniform = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state + 1) / 4294967297;
-  };
-  return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-}
-
 export class CasualPilot {
   /** `gripShare` of the grip is used in bends: 0.7 is the casual driver's. */
   constructor(world, car, gripShare = 0.7) {
@@ -76,7 +72,6 @@ export class CasualPilot {
     Object.assign(this, { world, car, track, traits: engine.description.car, tickS: 1 / engine.ticksPerSecond });
     this.speeds = speedProfile(track, this.traits, gripShare);
     this.delay = Math.round(HABITS.reactionS * engine.ticksPerSecond);
-    this.keep = Math.exp(-this.tickS / HABITS.noiseS);
   }
 
   begin() {
@@ -94,20 +89,20 @@ export class CasualPilot {
       x: read.x_m(car),
       y: read.y_m(car),
       yaw: read.yaw_rad(car),
-      speed: Math.hypot(read.forward_mps(car), read.left_mps(car)),
+      speed: lengthOf(read.forward_mps(car), read.left_mps(car)),
       yawRate: read.yaw_radps(car),
       arc: read.arc_m(car),
     });
     if (this.seen.length > this.delay + 1) this.seen.shift();
-    const fresh = Math.sqrt(1 - this.keep * this.keep);
-    this.shake = this.shake.map((value) => this.keep * value + fresh * this.noise());
+    const fresh = Math.sqrt(1 - HABITS.noiseKept * HABITS.noiseKept);
+    this.shake = this.shake.map((value) => HABITS.noiseKept * value + fresh * this.noise());
     world.setAction(car, ...this.decide(this.seen[0]));
   }
 
   /** What it does, from what it saw one reaction time ago: people anticipate. */
   decide({ x, y, yaw, speed, yawRate, arc }) {
     const distance = HABITS.reactionS * speed;
-    const middle = yaw + 0.5 * HABITS.reactionS * yawRate;
+    const [sine, cosine] = turn(yaw + 0.5 * HABITS.reactionS * yawRate);
     const later = arc + distance;
     const target = Math.min(...BRAKE_AHEAD.map((k) => this.speeds[this.node(later + k * HABITS.brakeEarlyS * speed)]));
     let bend = 0;
@@ -117,13 +112,7 @@ export class CasualPilot {
     }
     const most = this.look(target, bend);
     const steer =
-      this.steering(
-        x + distance * Math.cos(middle),
-        y + distance * Math.sin(middle),
-        yaw + HABITS.reactionS * yawRate,
-        speed,
-        later,
-      ) +
+      this.steering(x + distance * cosine, y + distance * sine, yaw + HABITS.reactionS * yawRate, speed, later) +
       HABITS.steerNoise * this.shake[0];
     const error = Math.min(target, most) - speed;
     const shake = HABITS.pedalNoise * this.shake[1];
@@ -141,7 +130,8 @@ export class CasualPilot {
     const goal = this.node(arc + HABITS.lookAheadM + HABITS.lookAheadS * speed);
     const dx = track.centre.x[goal] - x - track.tangentY[goal] * this.offset;
     const dy = track.centre.y[goal] - y + track.tangentX[goal] * this.offset;
-    const left = dy * Math.cos(yaw) - dx * Math.sin(yaw);
+    const [sine, cosine] = turn(yaw);
+    const left = dy * cosine - dx * sine;
     const angle =
       ((2 * left) / Math.max(dx * dx + dy * dy, 1)) *
       (traits.front_m + traits.rear_m + HABITS.understeer * speed * speed);
@@ -153,7 +143,7 @@ export class CasualPilot {
   look(target, bend) {
     const { world, car, track } = this;
     const others = this.others();
-    const [own, speed] = [world.read.lateral_m(car), Math.hypot(world.shown.vx_mps(car), world.shown.vy_mps(car))];
+    const [own, speed] = [world.read.lateral_m(car), lengthOf(world.shown.vx_mps(car), world.shown.vy_mps(car))];
     const inWay = others.filter(
       (one) => one.gap > 0 && one.gap < EYES.sightM && Math.abs(one.across - own) < EYES.clearanceM,
     );
@@ -162,7 +152,7 @@ export class CasualPilot {
     const node = world.read.node(car);
     const room = (edge) =>
       Math.max(
-        Math.hypot(edge.x[node] - track.centre.x[node], edge.y[node] - track.centre.y[node]) -
+        lengthOf(edge.x[node] - track.centre.x[node], edge.y[node] - track.centre.y[node]) -
           EYES.edgeM -
           EYES.bendEdgeM * sharp,
         0,
@@ -193,8 +183,8 @@ export class CasualPilot {
     for (let other = 0; other < world.numCars; other += 1) {
       if (other === car || !shown.on_road(other)) continue;
       let gap = shown.arc_m(other) - here;
-      gap -= length * Math.round(gap / length);
-      const speed = Math.hypot(shown.vx_mps(other), shown.vy_mps(other));
+      gap -= length * Math.floor(gap / length + 0.5);
+      const speed = lengthOf(shown.vx_mps(other), shown.vy_mps(other));
       list.push({ gap, across: shown.lateral_m(other), speed });
     }
     return list;

@@ -18,7 +18,7 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
   const [width, height] = [box.width, box.height];
   const area = { left: 46, right: width - 10, top: 24, bottom: height - 18 };
   const values = [...curves.flatMap((one) => one.value), ...levels.map((one) => one.value)].filter(Number.isFinite);
-  context.font = '11px system-ui, "DejaVu Sans", sans-serif';
+  context.font = '11px Inter, system-ui, "DejaVu Sans", sans-serif';
   context.fillStyle = COLOURS.text;
   context.textBaseline = 'middle';
   context.fillText(title, 10, 12);

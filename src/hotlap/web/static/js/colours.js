@@ -48,9 +48,70 @@ export const COLOURS = {
   badge: '#2b323c',
 };
 
+/** What differs around a road of a theme: by day, and by night. */
+const THEMES = {
+  harbour: {
+    day: {
+      ground: '#93a878',
+      groundSpeck: '#9bb080',
+      tree: '#4a7346',
+      treeLight: '#6a9460',
+      runoff: '#b9b4a6',
+      dust: '#d9d2c0',
+      water: '#4d8fb0',
+      shore: '#d9cfae',
+      building: '#b5544a',
+      roof: '#c96d5f',
+      concrete: '#a9abad',
+    },
+    night: { ground: '#151c20', groundSpeck: '#182127', water: '#0f2431', shore: '#2c3330', building: '#3d2a2a' },
+  },
+  aerodrome: {
+    day: {
+      ground: '#8aa65c',
+      groundSpeck: '#93af64',
+      tree: '#4c7034',
+      treeLight: '#668c46',
+      runoff: '#b6ad80',
+      building: '#8f9aa5',
+      roof: '#a9b4be',
+      concrete: '#a3a49c',
+    },
+    night: { ground: '#171e19', groundSpeck: '#1b231d', building: '#343c45' },
+  },
+  ridge: {
+    day: {
+      ground: '#8c8f57',
+      groundSpeck: '#97985f',
+      tree: '#2f5238',
+      treeLight: '#44694a',
+      runoff: '#b89a6b',
+      dust: '#cfae7d',
+      rock: '#8d8779',
+      rockLight: '#aaa494',
+    },
+    night: { ground: '#1b1c17', groundSpeck: '#20211b', tree: '#1a2b22', rock: '#35342f', rockLight: '#424139' },
+  },
+};
+const FURTHER_NIGHT = { building: '#2d333b', roof: '#3a424c', concrete: '#3a3f44', rock: '#35342f' };
+const look = { isNight: false, theme: 'harbour' };
+
 /** Day or night in the picture, from the next time that it is drawn. */
 export function setNight(isNight) {
-  Object.assign(COLOURS, isNight ? NIGHT : DAY);
+  look.isNight = isNight;
+  setLook();
+}
+
+/** The theme of the picture: harbour, aerodrome or ridge. */
+export function setTheme(theme) {
+  look.theme = theme;
+  setLook();
+}
+
+function setLook() {
+  const { day, night } = THEMES[look.theme];
+  Object.assign(COLOURS, DAY, day);
+  if (look.isNight) Object.assign(COLOURS, NIGHT, FURTHER_NIGHT, night);
 }
 
 export const MEDALS = { gold: '#ffc640', silver: '#c9d1d9', bronze: '#cd8a52' };

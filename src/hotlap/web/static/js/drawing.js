@@ -124,7 +124,7 @@ export function drawSwarm(context, camera, poses, count, colourOf) {
 export function drawLabel(context, camera, pose, text, colour, dpr) {
   const [sx, sy] = camera.toScreen(pose.x, pose.y);
   const up = Math.max(3.4 * camera.scale, 15 * dpr);
-  context.font = `600 ${12 * dpr}px system-ui, "DejaVu Sans", sans-serif`;
+  context.font = `600 ${12 * dpr}px Inter, system-ui, "DejaVu Sans", sans-serif`;
   const width = context.measureText(text).width + 12 * dpr;
   context.fillStyle = 'rgba(14,17,22,.78)';
   context.beginPath();

@@ -7,12 +7,24 @@ import { fetchBytes } from './server.js';
 
 const files = new Map();
 
-/** The driver's policy or replay. */
+/** The CRC-32 of some bytes, by which races know a policy. */
+function crc32(bytes) {
+  let sum = ~0;
+  for (const byte of bytes) {
+    sum ^= byte;
+    for (let k = 0; k < 8; k += 1) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+  }
+  return ~sum >>> 0;
+}
+
+/** The driver's policy with its digest, or its replay. */
 export function loadDriver(driver) {
   const url = driver.policy || driver.replay;
   if (!files.has(url)) {
     const file = fetchBytes(url).then(async (buffer) =>
-      driver.policy ? { policy: parsePolicy(buffer) } : { replay: await decodeReplay(new Uint8Array(buffer)) },
+      driver.policy
+        ? { policy: parsePolicy(buffer), digest: crc32(new Uint8Array(buffer)) }
+        : { replay: await decodeReplay(new Uint8Array(buffer)) },
     );
     file.catch(() => files.delete(url));
     files.set(url, file);

@@ -1,6 +1,7 @@
 // A person's inputs: keys, gamepad and touch, smoothed into analogue controls and put on the replay's grid.
 
-import { quantise } from './replay.js';
+import { carMotion, KeySmoother, towards } from './key_pilot.js';
+import { quantise } from './replay_inputs.js';
 
 const KEYS = {
   ArrowLeft: 'left',
@@ -14,89 +15,16 @@ const KEYS = {
   Space: 'brake',
 };
 const DEAD_ZONE = 0.08;
-
-// How keys become analogue controls. A key is all or nothing; these are rates per second.
-const WHEEL_RATE = 5.0;
-const CENTRE_RATE = 8.0;
-const GAS_RATE = 5.0;
-const BRAKE_RATE = 8.0;
-const RELEASE_RATE = 10.0;
-// A held key asks for a bend at this fraction of the grip, and steers as much as that takes; no key asks for none. So
-// the same key is right at every speed, and letting go of it straightens the car.
-const GRIP_FRACTION = 1.0;
-const GRAVITY_MPS2 = 9.81;
-const UNDERSTEER_RAD = 0.042; // the front slides more than the rear
-const YAW_GAIN_S = 0.2;
-const SLOW_MPS = 4; // below, a key simply turns the wheel
-const SLOW_LOCK = 0.8;
-const KEY_BRAKE = 0.62; // more would lock the wheels on a straight,
-const CORNER_BRAKE = 0.48; // and less than this in a corner would not
-const REAR_SLIP_RAD = 0.068; // from here on the gas gives way, and the wheels are turned into the slide
-const REAR_GAIN = 8;
-const SLIDE_GAIN = 2.6;
-
-const towards = (value, target, step) =>
-  value < target ? Math.min(target, value + step) : Math.max(target, value - step);
-
-/** Smooths keys into steering and pedals, with what a driver feels of the car. */
-export class KeySmoother {
-  /** `car` are the car's parameters in sim.json. */
-  constructor(car) {
-    this.car = car;
-    this.reset();
-  }
-
-  reset() {
-    Object.assign(this, { turn: 0, steer: 0, throttle: 0, brake: 0 });
-  }
-
-  /** `keys`: turn (-1 left to 1 right), gas, brake; `motion`: forward, left (m/s), yawRate (rad/s), isOff (road). */
-  update(keys, motion, seconds) {
-    const { car } = this;
-    const { forward, left, yawRate } = motion;
-    const speed = Math.hypot(forward, left);
-    const isLess = Math.abs(keys.turn) < Math.abs(this.turn) || keys.turn * this.turn < 0;
-    this.turn = towards(this.turn, keys.turn, (isLess ? CENTRE_RATE : WHEEL_RATE) * seconds);
-    const isRolling = forward > SLOW_MPS;
-    const rear = isRolling ? Math.atan2(left - car.rear_m * yawRate, forward) : 0;
-    // The wheels' angle at full lock, by which the simulator scales the steering input.
-    const lock =
-      car.steering_fast_rad +
-      (car.steering_slow_rad - car.steering_fast_rad) / (1 + speed * speed * car.per_steering_scale2);
-    const grip = car.friction * (motion.isOff ? car.runoff_grip : 1);
-    // A yaw rate; left is positive.
-    const bend = (-this.turn * GRIP_FRACTION * grip * GRAVITY_MPS2) / Math.max(speed, SLOW_MPS);
-    const slide = Math.max(0, Math.abs(rear) - REAR_SLIP_RAD) * Math.sign(rear);
-    const angle =
-      ((car.front_m + car.rear_m) * bend) / Math.max(speed, SLOW_MPS) -
-      UNDERSTEER_RAD * this.turn +
-      YAW_GAIN_S * (bend - yawRate) +
-      SLIDE_GAIN * slide;
-    const fraction = Math.min(1, Math.max(0, (speed - SLOW_MPS) / SLOW_MPS));
-    this.steer = Math.max(-1, Math.min(1, (fraction * -angle) / lock + (1 - fraction) * this.turn * SLOW_LOCK));
-
-    let gas = keys.gas ? (motion.isOff ? 0.6 : 1) : 0;
-    if (isRolling && Math.abs(rear) > REAR_SLIP_RAD)
-      gas *= Math.max(0.15, 1 - REAR_GAIN * (Math.abs(rear) - REAR_SLIP_RAD));
-    const brake = keys.brake
-      ? (motion.isOff ? car.runoff_grip : 1) *
-        (KEY_BRAKE + (CORNER_BRAKE - KEY_BRAKE) * Math.min(1, Math.abs(this.turn) + 6 * Math.abs(rear)))
-      : 0;
-    this.throttle = towards(
-      this.throttle,
-      keys.brake ? 0 : gas,
-      (gas > this.throttle ? GAS_RATE : RELEASE_RATE) * seconds,
-    );
-    this.brake = towards(this.brake, brake, (brake > this.brake ? BRAKE_RATE : RELEASE_RATE) * seconds);
-    return [this.steer, this.throttle, this.brake];
-  }
-}
+const PAD_TICKS = 2; // between two looks at a gamepad: half as many inputs to remember
+const PAD_STEER_STEPS = 63.5; // every second of the replay's steps, and every fifth: a thumb is not finer
+const PAD_PEDAL_STEPS = 51;
+const AT_REST = { steer: 0, throttle: 0, brake: 0 };
 
 export class Controls {
   constructor(car) {
     this.held = new Set();
     this.smoother = new KeySmoother(car);
-    this.padSteer = 0;
+    this.reset();
     window.addEventListener('keydown', (event) => this.key(event, true));
     window.addEventListener('keyup', (event) => this.key(event, false));
     window.addEventListener('blur', () => this.held.clear());
@@ -104,7 +32,7 @@ export class Controls {
 
   reset() {
     this.smoother.reset();
-    this.padSteer = 0;
+    Object.assign(this, { padSteer: 0, padInput: null, ticks: 0, keys: null });
   }
 
   key(event, isDown) {
@@ -157,19 +85,28 @@ export class Controls {
 
   /** The controls for the next tick, from what is held and from the car's motion. */
   read(motion, seconds) {
-    const pad = this.gamepad();
+    this.keys = null;
+    this.ticks += 1;
+    if (this.padInput && this.ticks % PAD_TICKS === 0) return this.padInput;
+    const pad = this.gamepad() || (this.padInput && !this.held.size ? AT_REST : null);
     if (pad) {
-      this.padSteer = towards(this.padSteer, pad.steer, 8 * seconds);
-      return quantise(this.padSteer, pad.throttle, pad.brake);
+      this.padSteer = towards(this.padSteer, pad.steer, 8 * PAD_TICKS * seconds);
+      const round = (value, steps) => Math.round(value * steps) / steps;
+      this.padInput = quantise(
+        round(this.padSteer, PAD_STEER_STEPS),
+        round(pad.throttle, PAD_PEDAL_STEPS),
+        round(pad.brake, PAD_PEDAL_STEPS),
+      );
+      return this.padInput;
     }
+    this.padInput = null;
     const turn = Number(this.isHeld('right')) - Number(this.isHeld('left'));
-    return quantise(
-      ...this.smoother.update({ turn, gas: this.isHeld('gas'), brake: this.isHeld('brake') }, motion, seconds),
-    );
+    this.keys = { turn, gas: this.isHeld('gas'), brake: this.isHeld('brake') };
+    return quantise(...this.smoother.update(this.keys, motion, seconds));
   }
 }
 
-/** The pilot of a person's car: reads the controls and keeps the inputs for a replay. */
+/** The pilot of a person's car: reads the controls and keeps the inputs, and the keys behind them, for a replay. */
 export class HumanPilot {
   constructor(controls, seconds) {
     this.controls = controls;
@@ -179,19 +116,19 @@ export class HumanPilot {
 
   begin() {
     this.inputs = [];
+    this.keys = [];
     this.controls.reset();
   }
 
   act(world, car) {
-    const { read } = world;
-    const motion = {
-      forward: read.forward_mps(car),
-      left: read.left_mps(car),
-      yawRate: read.yaw_radps(car),
-      isOff: read.offTrack(car) !== 0,
-    };
-    const action = this.controls.read(motion, this.seconds);
+    const action = this.controls.read(carMotion(world, car), this.seconds);
     world.setAction(car, ...action);
     this.inputs.push(...action);
+    this.keys.push(this.controls.keys);
+  }
+
+  /** The keys of every tick, or null where a gamepad drove. */
+  get allKeys() {
+    return this.keys.every(Boolean) ? this.keys : null;
   }
 }

@@ -7,18 +7,45 @@ import { aboutTrack, find, lapText, make, percentText } from './format.js';
 import { bestLap, decodeReplay, fromText, recordRun, ReplayPilot } from './replay.js';
 import { PolicyPilot } from './engine.js';
 import { fetchBytes } from './server.js';
-import { bestOn, remember } from './storage.js';
+import { bestOn } from './storage.js';
 
 export class LeaderboardView {
   constructor(app) {
     this.app = app;
+    this.isToday = true; // on the track of the day: today's laps only
+  }
+
+  /** The day whose laps are shown, or null for all. */
+  get day() {
+    const { daily, track } = this.app;
+    return this.isToday && daily?.id === track.id ? daily.day : null;
+  }
+
+  dailyChanged() {
+    if (this.day) this.show();
+  }
+
+  /** Today's laps or all, on the track of the day. */
+  dayButtons(track) {
+    if (this.app.daily?.id !== track.id) return null;
+    const button = (isToday, text) =>
+      make('button', {
+        class: 'button',
+        'aria-pressed': String(this.isToday === isToday),
+        text,
+        onclick: () => {
+          this.isToday = isToday;
+          this.show();
+        },
+      });
+    const buttons = [button(true, 'Today'), button(false, 'All time')];
+    return make('div', { class: 'row format days', role: 'group', 'aria-label': 'Which laps' }, ...buttons);
   }
 
   async show() {
     const { app } = this;
     const { track } = app;
     app.stage.paused = true;
-    const body = make('tbody');
     const loading = make('p', { class: 'hint', id: 'board-loading', role: 'status', text: 'Loading the laps…' });
     const note = make('p', {
       class: 'hint',
@@ -30,10 +57,11 @@ export class LeaderboardView {
       make(
         'div',
         { class: 'page-inner' },
-        make('h1', { text: track.name }),
+        make('h1', { text: this.app.daily?.id === track.id ? `${track.name}, track of the day` : track.name }),
         make('p', {
           text: `${aboutTrack(track)} Every lap is driven again from its inputs before it counts.`,
         }),
+        this.dayButtons(track),
         make(
           'section',
           { class: 'card' },
@@ -57,7 +85,7 @@ export class LeaderboardView {
                   make('th', { text: '' }),
                 ),
               ),
-              body,
+              make('tbody'),
             ),
           ),
           loading,
@@ -76,11 +104,9 @@ export class LeaderboardView {
     );
     app.announce(`Best laps on ${track.name}`);
     try {
-      const entries = await this.entries(track);
-      if (app.view !== 'board' || app.track !== track) return;
+      const count = await this.fill(track);
       loading.remove();
-      body.replaceChildren(...entries.map((entry, index) => this.row(entry, index, track)));
-      if (!entries.length) note.textContent = 'Nobody has a lap here yet.';
+      if (!count) note.textContent = 'Nobody has a lap here yet.';
     } catch (error) {
       loading.remove();
       note.textContent = error.message;
@@ -89,24 +115,48 @@ export class LeaderboardView {
 
   hide() {}
 
-  /** The visitor's name, which the next laps are sent under. */
+  /** The visitor's name: another one is put on the laps that were sent before too. */
   nameField() {
+    const { app } = this;
+    const said = make('span', { class: 'hint', id: 'renamed', role: 'status' });
+    const rename = async (event) => {
+      try {
+        const count = await app.board.rename(event.target.value.trim());
+        said.textContent = count ? `On ${count === 1 ? 'your lap' : `your ${count} laps`} too.` : '';
+        if (count && app.view === 'board') await this.fill(app.track);
+      } catch (error) {
+        said.textContent = error.message;
+      }
+    };
     const name = make('input', {
       type: 'text',
+      id: 'own-name',
       maxlength: 32,
       value: ownName(),
       placeholder: 'Nobody yet',
-      onchange: (event) => remember('name', event.target.value.trim()),
+      onchange: rename,
     });
-    return make('label', { class: 'field own-name' }, 'Your name, for the next laps', name);
+    return make('label', { class: 'field own-name' }, 'Your name on the board', name, said);
+  }
+
+  /** Put the laps in the table. */
+  async fill(track) {
+    const { app } = this;
+    const entries = await this.entries(track);
+    if (app.view !== 'board' || app.track !== track) return entries.length;
+    find('#board tbody').replaceChildren(...entries.map((entry, index) => this.row(entry, index, track)));
+    return entries.length;
   }
 
   /** The server's entries, or what this browser knows; and always the drivers that come with the page. */
   async entries(track) {
     const { app } = this;
-    const entries = app.server.connected ? await app.server.get(`api/board?track=${encodeURIComponent(track.id)}`) : [];
+    const { day } = this;
+    const query = `track=${encodeURIComponent(track.id)}${day ? `&day=${day}` : ''}`;
+    const entries = app.server.connected ? await app.server.get(`api/board?${query}`) : [];
     const own = bestOn(track.road, app.engine.physics);
-    if (own && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
+    const isInTime = !day || own?.date?.startsWith(day);
+    if (own && isInTime && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
       entries.push({
         driver: own.driver || ownName() || 'You',
         kind: 'human',

@@ -6,7 +6,7 @@ import { drawBrakingLine } from './drawing.js';
 import { find, lapText, make } from './format.js';
 import { HumanPilot } from './input.js';
 import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
-import { FRIEND, listGhosts, makeGhost, NO_GHOST, OWN_BEST } from './race_ghosts.js';
+import { FRIEND, ghostWords, listGhosts, makeGhost, NO_GHOST } from './race_ghosts.js';
 import { nextRung, noteBeaten } from './race_ladder.js';
 import { showOptions } from './race_options.js';
 import { showLights, showPaused, showStart } from './race_panels.js';
@@ -21,14 +21,6 @@ const FIRST_LIGHT_S = 0.7;
 const AGAIN_S = 0.3; // on the line, before the clock runs again
 const STILL_MPS = 0.5;
 const STILL_TICKS = 150;
-const WORDS = {
-  champion: 'the champion',
-  generalist: 'the AI',
-  model: 'the AI',
-  casual: 'the casual driver',
-  optimal: 'the optimal driver',
-};
-
 export class RaceView {
   constructor(app) {
     this.app = app;
@@ -54,7 +46,8 @@ export class RaceView {
     return this.phase === 'racing';
   }
 
-  async show({ wanted = null, friend = null, isStarted = false } = {}) {
+  async show({ wanted = null, friend = null, isStarted = false, format = null } = {}) {
+    if (format) this.format = format;
     if (friend) this.friend = friend;
     if (this.friend && this.friend.replay.road !== this.app.track.road) this.friend = null;
     if (friend || wanted) this.isChosen = true;
@@ -262,11 +255,11 @@ export class RaceView {
     stage.paused = true;
     sound.silence();
     sound.beep(1175, 0.5);
-    return this.conclude(stage.cars[0].run, Float32Array.from(this.pilot.inputs));
+    return this.conclude(stage.cars[0].run, Float32Array.from(this.pilot.inputs), this.pilot.allKeys);
   }
 
   /** What came of a drive: kept if it is the best, shown, and sent to the board by whoever gave a name. */
-  async conclude(run, inputs) {
+  async conclude(run, inputs, keys = null) {
     const { app } = this;
     const { track, engine } = app;
     const best = bestLap(run.laps);
@@ -284,7 +277,8 @@ export class RaceView {
     showOptions(this, listGhosts(this));
     const verdict = this.verdict(best, isBest, counts);
     app.announce(verdict);
-    this.status = showResult(this, { run, best, lap, medal, text, replay, verdict, next: nextRung(app) });
+    const share = () => app.links.shareLap(replay, keys, best.tick);
+    this.status = showResult(this, { run, best, lap, medal, text, replay, share, verdict, next: nextRung(app) });
     if (text && app.server.has('board') && ownName()) await this.send(text);
   }
 
@@ -292,8 +286,7 @@ export class RaceView {
     if (!counts) return 'Finished, with help';
     const rival = this.ghost?.run.best;
     if (rival && best.time < rival.time) {
-      const own = this.ghost.id === OWN_BEST ? 'your own best' : this.ghost.name;
-      const what = this.ghost.kind === 'medal' ? `the ${this.ghost.name.toLowerCase()}` : WORDS[this.ghost.kind] || own;
+      const what = ghostWords(this.ghost);
       return `You beat ${what}${best.clean ? '' : ', off the road though'}!`;
     }
     if (!best.clean) return 'Done, but you left the road';
@@ -307,6 +300,16 @@ export class RaceView {
       this.status.textContent = `On the board as ${entry.driver} with ${lapText(entry.lap_time_sec)}.`;
     } catch (error) {
       this.status.textContent = `Not on the board: ${error.message}`;
+    }
+  }
+
+  /** Another name, on the laps of before too. */
+  async rename(name) {
+    try {
+      const count = await this.app.board.rename(name);
+      this.status.textContent = `You are ${name} on the board now${count ? '' : ', from the next lap on'}.`;
+    } catch (error) {
+      this.status.textContent = error.message;
     }
   }
 

@@ -12,6 +12,20 @@ export const NO_GHOST = 'none';
 export const OWN_BEST = 'best';
 export const FRIEND = 'friend';
 
+const WORDS = {
+  champion: 'the champion',
+  generalist: 'the AI',
+  model: 'the AI',
+  casual: 'the casual driver',
+  optimal: 'the optimal driver',
+};
+
+/** A ghost in a sentence: the casual driver, the gold time, your own best, Ada. */
+export function ghostWords({ id, kind, name }) {
+  if (kind === 'medal') return `the ${name.toLowerCase()}`;
+  return WORDS[kind] || (id === OWN_BEST ? 'your own best' : name);
+}
+
 /** Who can be raced on the track: the ladder first, then the others. */
 export function listGhosts({ app, friend }) {
   const { drivers, track, engine } = app;

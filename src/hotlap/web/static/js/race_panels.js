@@ -1,6 +1,7 @@
 // The panels of a race before it and in between: the challenge, the lights, the pause.
 
 import { aboutTrack, find, lapText, make } from './format.js';
+import { ghostWords } from './race_ghosts.js';
 
 const LIGHTS = 3;
 
@@ -31,7 +32,7 @@ export function showStart(race) {
 
 function title(race) {
   if (race.hasRivals) return `You and ${race.rivals.numRivals} on the grid`;
-  return race.ghost ? `Beat ${race.ghost.name}` : race.app.track.name;
+  return race.ghost ? `Beat ${ghostWords(race.ghost)}` : race.app.track.name;
 }
 
 function task(race) {

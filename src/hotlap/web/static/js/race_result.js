@@ -9,7 +9,7 @@ import { remember } from './storage.js';
 const MAX_CORNERS = 3;
 
 /** Show what came of a race; returns the line that tells of the board. */
-export function showResult(race, { run, best, lap, medal, text, replay, verdict, next }) {
+export function showResult(race, { run, best, lap, medal, text, replay, share, verdict, next }) {
   const rival = race.ghost?.run.best;
   const against = rival ? `${deltaText(best.time - rival.time, 3)} s against ${race.ghost.name}` : '';
   const badge = medal ? make('div', { class: 'medal', text: medal }) : null;
@@ -41,7 +41,7 @@ export function showResult(race, { run, best, lap, medal, text, replay, verdict,
               onclick: () => race.challenge(next.id),
             })
           : null,
-        text ? make('button', { class: 'button', text: 'Share link', onclick: () => race.app.share(text) }) : null,
+        text ? make('button', { class: 'button', text: 'Share link', onclick: share }) : null,
         text ? make('button', { class: 'button', text: 'Watch it', onclick: () => race.app.playReplay(replay) }) : null,
       ),
       text && race.app.server.has('board') ? nameField(race, text) : null,
@@ -94,7 +94,7 @@ function losses(race, run, lap) {
   );
 }
 
-/** The name for the board: a lap is sent when there is one, and the next ones at once. */
+/** The name for the board: a lap is sent once there is one; another one is put on the laps sent before too. */
 function nameField(race, text) {
   const isKnown = Boolean(ownName());
   const name = make('input', {
@@ -104,21 +104,24 @@ function nameField(race, text) {
     value: ownName(),
     placeholder: 'Your name',
   });
-  const send = () => {
+  const send = async () => {
     const value = name.value.trim();
     if (!value) {
       name.focus();
       return;
     }
-    remember('name', value);
-    if (!isKnown) race.send(text);
+    if (isKnown) await race.rename(value);
+    else {
+      remember('name', value);
+      await race.send(text);
+    }
   };
   name.addEventListener('change', () => isKnown && send());
-  name.addEventListener('keydown', (event) => event.key === 'Enter' && send());
+  name.addEventListener('keydown', (event) => event.key === 'Enter' && !isKnown && send());
   return make(
     'div',
     { class: 'post' },
-    make('label', { class: 'field' }, isKnown ? 'Your name, for the next laps' : 'Your name on the board', name),
+    make('label', { class: 'field' }, 'Your name on the board', name),
     isKnown ? null : make('button', { class: 'button', id: 'post-lap', text: 'Put it on the board', onclick: send }),
   );
 }

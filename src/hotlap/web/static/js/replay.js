@@ -1,38 +1,31 @@
 // Replays: encoded and decoded as docs/web-api.md describes, re-simulated to the bit, and as text for links.
 
 import { World } from './engine.js';
+import { KeyPilot } from './key_pilot.js';
+import { packInputs, packKeys, unpackInputs, unpackKeys } from './link_coding.js';
+import { CODING, hex, MAX_TICKS, packRuns, unhex, unpackRuns } from './replay_inputs.js';
 
-export const STEER_STEPS = 127;
-export const PEDAL_STEPS = 255;
-export const MAX_TICKS = 36000;
+export { fromText, MAX_TICKS, toText } from './replay_inputs.js';
+
 const HEAD_BYTES = 40;
-const MAX_RUN = 255;
-const RUN_BYTES = { 0: 4, 1: 13 };
-
-/** A person's input on the grid that a replay holds. */
-export function quantise(steer, throttle, brake) {
-  const limit = (value, low) => Math.min(1, Math.max(low, value));
-  return [
-    Math.fround(Math.round(limit(steer, -1) * STEER_STEPS) / STEER_STEPS),
-    Math.fround(Math.round(limit(throttle, 0) * PEDAL_STEPS) / PEDAL_STEPS),
-    Math.fround(Math.round(limit(brake, 0) * PEDAL_STEPS) / PEDAL_STEPS),
-  ];
-}
-
-const hex = (bytes) => [...bytes].map((one) => one.toString(16).padStart(2, '0')).join('');
-const unhex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
-
-async function pipe(bytes, transform) {
-  const stream = new Blob([bytes]).stream().pipeThrough(transform);
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
 
 /** `replay`: road, physics, lap, lapTime, seed, actions (Float32Array, three a tick, quantised). */
 export async function encodeReplay(replay) {
-  const numTicks = replay.actions.length / 3;
+  return withHead(replay, CODING.runs, replay.actions.length / 3, await packRuns(replay.actions));
+}
+
+/** The same for a link, in fewer bytes and only until the end of the lap: by `keys`, where only keys were pressed. */
+export function encodeForLink(replay, keys, numTicks) {
+  return keys
+    ? withHead(replay, CODING.keys, numTicks, packKeys(keys.slice(0, numTicks)))
+    : withHead(replay, CODING.inputs, numTicks, packInputs(replay.actions.subarray(0, 3 * numTicks)));
+}
+
+function withHead(replay, coding, numTicks, body) {
   const head = new DataView(new ArrayBuffer(HEAD_BYTES));
   const [edition, digest] = replay.physics.split('-');
   new Uint8Array(head.buffer).set([...'HLR1'].map((c) => c.charCodeAt(0)));
+  head.setUint8(4, coding);
   head.setUint16(6, Number(edition), true);
   new Uint8Array(head.buffer).set(unhex(digest), 8);
   new Uint8Array(head.buffer).set(unhex(replay.road), 14);
@@ -40,82 +33,57 @@ export async function encodeReplay(replay) {
   head.setUint32(30, numTicks, true);
   head.setFloat32(34, replay.lapTime, true);
   head.setUint16(38, replay.lap, true);
-  const steps = [STEER_STEPS, PEDAL_STEPS, PEDAL_STEPS];
-  const runs = [];
-  for (let tick = 0; tick < numTicks; tick += 1) {
-    const row = steps.map((scale, k) => Math.round(replay.actions[3 * tick + k] * scale));
-    const last = runs.at(-1);
-    if (last && last.length < MAX_RUN && row.every((value, k) => value === last.row[k])) last.length += 1;
-    else runs.push({ row, length: 1 });
-  }
-  const body = new Uint8Array(4 * runs.length);
-  runs.forEach((run, index) => {
-    body[index] = run.length;
-    run.row.forEach((value, k) => {
-      body[(k + 1) * runs.length + index] = (value - (index ? runs[index - 1].row[k] : 0)) & 255;
-    });
-  });
-  const packed = await pipe(body, new CompressionStream('deflate-raw'));
-  const bytes = new Uint8Array(HEAD_BYTES + packed.length);
-  bytes.set(new Uint8Array(head.buffer));
-  bytes.set(packed, HEAD_BYTES);
-  return bytes;
+  return join(new Uint8Array(head.buffer), body);
 }
 
+/** A replay; one of keys has `keys` in place of `actions`, which `driveKeys` makes of them. */
 export async function decodeReplay(bytes) {
   const head = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < HEAD_BYTES || String.fromCharCode(...bytes.subarray(0, 4)) !== 'HLR1') {
     throw new Error('This is not a replay. Was the link cut off?');
   }
-  const [encoding, start] = [bytes[4], bytes[5]];
+  const [coding, start] = [bytes[4], bytes[5]];
   const numTicks = head.getUint32(30, true);
-  if (!(encoding in RUN_BYTES) || start !== 0 || numTicks < 1 || numTicks > MAX_TICKS) {
+  if (!Object.values(CODING).includes(coding) || start !== 0 || numTicks < 1 || numTicks > MAX_TICKS) {
     throw new Error('This replay is damaged or of a newer version.');
   }
-  const replay = {
+  return {
     physics: `${head.getUint16(6, true)}-${hex(bytes.subarray(8, 14))}`,
     road: hex(bytes.subarray(14, 22)),
     seed: head.getBigUint64(22, true),
     lapTime: head.getFloat32(34, true),
     lap: head.getUint16(38, true),
-    actions: new Float32Array(3 * numTicks),
+    ...(await unpackBody(bytes.subarray(HEAD_BYTES), coding, numTicks)),
   };
-  let body;
-  try {
-    body = await pipe(bytes.subarray(HEAD_BYTES), new DecompressionStream('deflate-raw'));
-  } catch {
-    throw new Error('The inputs of this replay are damaged. Was the link cut off?');
-  }
-  const numRuns = body.length / RUN_BYTES[encoding];
-  const columns = encoding === 1 ? new Float32Array(body.slice(numRuns).buffer) : body.subarray(numRuns);
-  const row = [0, 0, 0];
-  let tick = 0;
-  for (let run = 0; run < numRuns; run += 1) {
-    for (let k = 0; k < 3; k += 1) {
-      const value = columns[k * numRuns + run];
-      row[k] = encoding === 1 ? value : (row[k] + value) & 255;
-    }
-    const steer = row[0] > STEER_STEPS ? row[0] - 256 : row[0];
-    const action = encoding === 1 ? row : [steer / STEER_STEPS, row[1] / PEDAL_STEPS, row[2] / PEDAL_STEPS];
-    for (let k = 0; k < body[run] && tick < numTicks; k += 1, tick += 1) replay.actions.set(action, 3 * tick);
-  }
-  if (!Number.isInteger(numRuns) || tick !== numTicks)
-    throw new Error('The inputs of this replay do not fit its length.');
-  return replay;
 }
 
-export function toText(bytes) {
-  let text = '';
-  for (let k = 0; k < bytes.length; k += 8192) text += String.fromCharCode(...bytes.subarray(k, k + 8192));
-  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+/** What a body holds: `actions`, three a tick, or `keys`. */
+export async function unpackBody(body, coding, numTicks) {
+  if (coding === CODING.keys) return { keys: unpackKeys(body, numTicks), actions: null };
+  if (coding === CODING.inputs) return { actions: unpackInputs(body, numTicks) };
+  return { actions: await unpackRuns(body, coding, numTicks) };
 }
 
-export function fromText(text) {
-  try {
-    return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
-  } catch {
-    throw new Error('This link is damaged. Was it cut off?');
+export function join(...parts) {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  parts.reduce((at, part) => (bytes.set(part, at), at + part.length), 0);
+  return bytes;
+}
+
+/** A replay of keys with the inputs that they gave; any other as it is. */
+export function driveKeys(engine, track, replay) {
+  if (!replay.keys || replay.actions) return replay;
+  checkRoad(engine, track, replay);
+  let pilot = null;
+  recordRun(engine, track, () => (pilot = new KeyPilot(replay.keys, engine)), Infinity);
+  return { ...replay, actions: Float32Array.from(pilot.inputs) };
+}
+
+function checkRoad(engine, track, replay) {
+  if (replay.physics !== engine.physics) {
+    throw new Error(`This replay was driven with physics ${replay.physics}; the page has ${engine.physics}.`);
   }
+  if (replay.road !== track.road) throw new Error('This replay was driven on another road.');
 }
 
 /** A pilot that repeats a replay's inputs; `isDone` after the last. */
@@ -142,10 +110,7 @@ export class ReplayPilot {
 
 /** Drive a replay to its end; its laps, and an error if it does not drive the lap it claims, to the bit. */
 export function verifyReplay(engine, track, replay) {
-  if (replay.physics !== engine.physics) {
-    throw new Error(`This replay was driven with physics ${replay.physics}; the page has ${engine.physics}.`);
-  }
-  if (replay.road !== track.road) throw new Error('This replay was driven on another road.');
+  checkRoad(engine, track, replay);
   const run = recordRun(engine, track, () => new ReplayPilot(replay), Infinity);
   const claimed = run.laps[replay.lap - 1];
   if (!claimed || claimed.time !== replay.lapTime) {

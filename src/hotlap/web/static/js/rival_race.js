@@ -1,6 +1,7 @@
 // The course of a race against rivals: the grid, every tick, the finish.
 
 import { showStart } from './race_panels.js';
+import { MAX_TICKS } from './replay_inputs.js';
 import { STATUS } from './race_world.js';
 import { showClassification, showRivalOptions } from './rivals_panels.js';
 
@@ -47,8 +48,12 @@ async function finishRivals(race) {
   sound.silence();
   sound.beep(1175, 0.5);
   const { world } = stage;
+  const { inputs, allKeys: keys } = race.pilot;
+  const [actions, numTicks] = [Float32Array.from(inputs), inputs.length / 3];
   await race.rivals.complete(stage);
   if (race.app.view !== 'race' || stage.world !== world || race.phase !== 'finished') return;
   race.tower.hide();
-  race.app.announce(showClassification(race, stage.cars));
+  const replay =
+    stage.tick <= MAX_TICKS ? { ...race.rivals.replay(actions), numTicks, keys: keys?.slice(0, numTicks) } : null;
+  race.app.announce(showClassification(race, stage.cars, replay));
 }

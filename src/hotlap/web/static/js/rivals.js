@@ -25,12 +25,14 @@ export function listRivals({ drivers }) {
 }
 
 export class Rivals {
-  constructor(app) {
+  /** `given`: laps and grid of a race that was driven before; else what the person chose last. */
+  constructor(app, given = {}) {
     this.app = app;
     this.numRivals = Math.min(MAX_RIVALS, recall('rivals', 5));
     this.kind = recall('rival-kind', 'casual');
-    this.laps = recall('rival-laps', 3);
+    this.laps = given.laps ?? recall('rival-laps', 3);
     this.place = recall('rival-place', 'back');
+    this.grid = given.grid ?? null;
   }
 
   /** The drivers of the field, the person's own car first; one driver's cars are neighbours. */
@@ -45,15 +47,39 @@ export class Rivals {
     return field.sort((a, b) => kinds.indexOf(a) - kinds.indexOf(b));
   }
 
-  /** Load what the field needs. */
+  /** Choose the field, and load what it needs. */
   async load() {
     this.field = await this.drivers();
+    await this.loadFiles();
+  }
+
+  async loadFiles() {
     this.files = new Map();
     for (const driver of new Set(this.field)) if (driver.policy) this.files.set(driver.id, await loadDriver(driver));
   }
 
+  /** By which a driver's policy is known; 0 without one. */
+  digestOf(id) {
+    return this.files.get(id)?.digest ?? 0;
+  }
+
+  /** The race so far as its replay: the person's inputs, and every car's time. */
+  replay(actions) {
+    const { app, field, world } = this;
+    const groups = [...new Set(field)].map((driver) => ({
+      id: driver.id,
+      digest: this.digestOf(driver.id),
+      count: field.filter((one) => one === driver).length,
+    }));
+    const times = world.slots.map((_, car) => world.entrant.race_time_s(car));
+    const { road } = app.track;
+    const version = app.engine.description.race;
+    return { road, version, laps: this.laps, groups, slots: world.slots, times, actions };
+  }
+
   /** Each car's place on the grid: the person's own where it was chosen, the fastest rivals in front. */
   slots() {
+    if (this.grid) return this.grid;
     const count = this.field.length + 1;
     const own = { front: 0, middle: Math.floor(count / 2), back: count - 1 }[this.place];
     const free = Array.from({ length: count }, (_, slot) => slot).filter((slot) => slot !== own);

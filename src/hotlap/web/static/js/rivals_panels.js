@@ -1,5 +1,6 @@
 // The panels of a race against rivals: who and how many, the order while racing, the classification.
 
+import { ownName } from './board.js';
 import { deltaText, find, lapText, make, setText } from './format.js';
 import { STATUS } from './race_world.js';
 import { bestLap } from './replay.js';
@@ -112,14 +113,11 @@ export class Tower {
   }
 }
 
-/** What came of a race, car by car. */
-export function showClassification(race, cars) {
-  const { rivals } = race;
+/** What came of a race, car by car: a sentence about car 0, who is `name` or the visitor, and a table. */
+export function classify(rivals, cars, name = null) {
   const { entrant } = rivals.world;
   const order = rivals.order(cars);
-  const [first] = order;
-  const winner = entrant.race_time_s(first.car.index);
-  const own = order.find((one) => one.car.index === 0);
+  const winner = entrant.race_time_s(order[0].car.index);
   const rows = order.map(({ car, position }) => {
     const status = rivals.status(car.index);
     const seconds = entrant.race_time_s(car.index);
@@ -141,27 +139,37 @@ export function showClassification(race, cars) {
       make('td', {}, dot, car.name),
       make('td', { class: 'number', text: result }),
       make('td', { class: 'number extra', text: lapText(bestLap(car.laps)?.time ?? NaN) }),
-      make('td', { class: 'number', text: all ? `${all} (${faults})` : '0' }),
+      make('td', { class: 'number contacts', text: all ? `${all} (${faults})` : '0' }),
     );
   });
   const heads = ['', 'Driver', 'Time', 'Best lap', 'Contacts (at fault)'];
-  const verdict = verdictOf(own, rivals, cars.length);
+  const table = make(
+    'table',
+    { id: 'classification' },
+    make('thead', {}, make('tr', {}, ...heads.map((text, k) => make('th', { class: headClass(k), text })))),
+    make('tbody', {}, ...rows),
+  );
+  const own = order.find((one) => one.car.index === 0);
+  return { verdict: verdictOf(own, rivals, cars.length, name), table };
+}
+
+/** The panel at the end of a race: the classification, and `share` and `watch` where it can be driven again. */
+export function showClassification(race, cars, replay) {
+  const { verdict, table } = classify(race.rivals, cars);
+  const button = (text, onclick) => make('button', { class: 'button', text, onclick });
   find('#overlay').replaceChildren(
     make(
       'div',
       { class: 'panel result', id: 'result' },
       make('h1', { text: verdict }),
-      make(
-        'table',
-        { id: 'classification' },
-        make('thead', {}, make('tr', {}, ...heads.map((text, k) => make('th', { class: headClass(k), text })))),
-        make('tbody', {}, ...rows),
-      ),
+      table,
       make(
         'div',
         { class: 'row' },
         make('button', { class: 'button main', onclick: () => race.restart() }, 'Again ', make('kbd', { text: 'R' })),
-        make('button', { class: 'button', text: 'Change the race', onclick: () => race.prepare() }),
+        replay ? button('Share link', () => race.app.links.shareRace(replay)) : null,
+        replay ? button('Watch it', () => race.app.playReplay({ ...replay, driver: ownName() || 'You' })) : null,
+        button('Change', () => race.prepare()),
       ),
     ),
   );
@@ -169,10 +177,12 @@ export function showClassification(race, cars) {
   return verdict;
 }
 
-const headClass = (column) => (column > 1 ? `number${column === 3 ? ' extra' : ''}` : null);
+const headClass = (column) => (column > 1 ? `number${[' ', ' extra', ' contacts'][column - 2]}` : null);
 
-function verdictOf(own, rivals, count) {
-  if (rivals.status(0) === STATUS.retired) return 'You are out: the car stood for ten seconds';
+function verdictOf(own, rivals, count, name) {
+  const isOut = rivals.status(0) === STATUS.retired;
+  if (name) return isOut ? 'Out of the race' : `Finished ${own.position} of ${count}`;
+  if (isOut) return 'You are out: the car stood for ten seconds';
   if (own.position === 1) return 'You won!';
   return `You finished ${own.position} of ${count}`;
 }

@@ -2,6 +2,7 @@
 // that a server would send, with the same road to the last bit.
 
 import { speedProfile } from './casual_pilot.js';
+import { guideLine } from './guide_line.js';
 import { findCorners } from './road_corners.js';
 import { findCrossings, findFault, narrowTightBends, trace } from './road_shape.js';
 import { roundEven, Spline } from './road_spline.js';
@@ -9,8 +10,6 @@ import { buildWalls } from './road_walls.js';
 
 const IMPORT_SPACING_M = 4;
 const MIN_POINTS = 8;
-// How fast future progress loses its worth in the outlook, a second; as in the simulator's speed profile.
-const DISCOUNT_PER_S = 0.30304;
 const START_GRIP = 0.6;
 const FAR_SPAN = 16;
 const NEAR_SPAN = 4;
@@ -157,7 +156,7 @@ function pack(road, header, description) {
 function nodeValues(road, { car }) {
   const { step: stepM, size: numNodes, curvature } = road;
   const speeds = speedProfile({ stepM, numNodes, curvature }, car, START_GRIP);
-  const outlookM = outlook(speeds, stepM);
+  const guide = guideLine(road, car);
   const single = Math.fround;
   return road.x.map((x, k) => ({
     x_m: single(x),
@@ -170,26 +169,9 @@ function nodeValues(road, { car }) {
     wall_right_m: single(road.wallRight[k]),
     curvature_radpm: single(road.curvature[k]),
     start_speed_mps: single(speeds[k]),
-    outlook_m: single(outlookM[k]),
+    guide_left_m: single(guide.leftM[k]),
+    guide_mps: single(guide.progressMps[k]),
   }));
-}
-
-/** The discounted progress (m) of a car that drives on from each node at these speeds, as the server computes it. */
-function outlook(speeds, stepM) {
-  const found = new Array(speeds.length);
-  let firstM = 0;
-  for (let lap = 0; lap < 2; lap += 1) {
-    let [aheadM, kept] = [firstM, 1];
-    for (let k = speeds.length - 1; k >= 0; k -= 1) {
-      const half = (0.5 * DISCOUNT_PER_S * stepM) / Math.max(speeds[k], 1);
-      const fraction = (1 - half) / (1 + half);
-      aheadM = stepM / (1 + half) + fraction * aheadM;
-      kept *= fraction;
-      found[k] = aheadM;
-    }
-    if (lap === 0) firstM = aheadM / (1 - kept);
-  }
-  return found;
 }
 
 /** The wall points of every node, in float32, and how far the walls stray from straight lines between them. */

@@ -33,6 +33,7 @@ export class Server extends EventTarget {
     this.connected = false;
     this.isStatic = false;
     this.features = [];
+    this.daily = null; // the day and its track, as the server has them
   }
 
   /** Look whether there is a server. A static host answers with "not found", and is not asked again. */
@@ -42,6 +43,7 @@ export class Server extends EventTarget {
       const status = answer.ok ? await answer.json().catch(() => null) : null;
       if (status?.server === 'hotlap') {
         this.features = status.features || [];
+        this.daily = status.daily;
         this.setConnected(true);
       } else if (!this.wasConnected) this.isStatic = true;
       else this.setConnected(false);
@@ -92,6 +94,11 @@ export class Server extends EventTarget {
     return this.connected
       ? this.get('api/tracks')
       : [...(await (await fetch('data/tracks.json')).json()), ...listOwn()];
+  }
+
+  /** The same with the generated ones, as far as there are any. */
+  allTracks() {
+    return this.connected ? this.get('api/tracks?split=1') : this.tracks();
   }
 
   /** A name that no track has: the one wanted, or with a number. */

@@ -2,13 +2,17 @@
 
 import { findBridges, paintBridge } from './bridges.js';
 import { levelScale, nearestLevel } from './camera.js';
-import { COLOURS, SPEEDS, speedBand } from './colours.js';
-import { grain, paintGround, plantTrees } from './scenery.js';
+import { COLOURS, setTheme, SPEEDS, speedBand } from './colours.js';
+import { furnish, grain, paintGround } from './scenery.js';
+import { makeGround, themeOf } from './themes.js';
+import { findTrackside, paintSigns, paintTyres } from './trackside.js';
 
 const TILE = 384; // pixels
 const SEAM = 1; // pixels around a tile that its neighbours have too, so that no gap is seen between turned ones
 const MAX_TILES = 140;
 const MAX_NEW_TILES_PER_FRAME = 3;
+const OVERVIEW = 1400; // pixels of its longer side
+const AROUND_M = 120;
 const KERB_CURVATURE = 1 / 75;
 const EXIT_KERB_M = 16;
 const KERB_M = 1.25; // wide
@@ -51,7 +55,11 @@ export class TrackPicture {
       rubber: track.line ? loop(track.line) : loop(track.centre),
     };
     this.bridges = findBridges(track);
-    this.trees = plantTrees(track);
+    const theme = themeOf(track);
+    const ground = makeGround(track, theme);
+    setTheme(theme);
+    this.surroundings = { theme, ground, things: furnish(track, theme, ground) };
+    this.trackside = findTrackside(track);
     this.line = track.line ? this.speedLine() : null;
   }
 
@@ -97,6 +105,7 @@ export class TrackPicture {
   setLine(isShown) {
     if (isShown !== this.showLine) {
       this.showLine = isShown;
+      this.whole = null;
       this.tiles.clear();
     }
   }
@@ -156,7 +165,7 @@ export class TrackPicture {
       for (let i = i0; i <= i1; i += 1) {
         const tile = this.find(level, i, j);
         const [x, y] = [originX + i * size, originY + j * size];
-        if (!tile) context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+        if (!tile) this.drawBlurred(context, metres, i, j, x, y, size);
         else if (isExact) context.drawImage(tile.canvas, Math.round(x) - SEAM, Math.round(y) - SEAM);
         else context.drawImage(tile.canvas, x - seam, y - seam, size + 2 * seam, size + 2 * seam);
       }
@@ -189,10 +198,50 @@ export class TrackPicture {
     const context = canvas.getContext('2d', { alpha: false });
     const metres = TILE / scale;
     const tile = { canvas, context, x0: i * metres, x1: (i + 1) * metres, y0: -(j + 1) * metres, y1: -j * metres };
-    context.fillStyle = COLOURS.ground;
-    context.fillRect(0, 0, canvas.width, canvas.height);
     context.setTransform(scale, 0, 0, -scale, SEAM - i * TILE, SEAM - j * TILE);
-    paintGround(context, tile, scale, this.trees);
+    this.render(context, tile, scale);
+    this.drawSkids(
+      tile,
+      this.skids.filter(([x, y]) => x > tile.x0 - 2 && x < tile.x1 + 2 && y > tile.y0 - 2 && y < tile.y1 + 2),
+    );
+    this.tiles.set(`${nearestLevel(scale)}:${i}:${j}`, tile);
+    return tile;
+  }
+
+  /** All of the track in one small picture, which is shown where a tile is not painted yet. */
+  overview() {
+    if (this.whole) return this.whole;
+    const { box } = this.track;
+    const area = { x0: box.x0 - AROUND_M, x1: box.x1 + AROUND_M, y0: box.y0 - AROUND_M, y1: box.y1 + AROUND_M };
+    const scale = OVERVIEW / Math.max(area.x1 - area.x0, area.y1 - area.y0);
+    const canvas = document.createElement('canvas');
+    canvas.width = Math.ceil((area.x1 - area.x0) * scale);
+    canvas.height = Math.ceil((area.y1 - area.y0) * scale);
+    const context = canvas.getContext('2d', { alpha: false });
+    context.setTransform(scale, 0, 0, -scale, -area.x0 * scale, area.y1 * scale);
+    this.render(context, area, scale);
+    this.whole = { canvas, scale, ...area };
+    return this.whole;
+  }
+
+  /** Part of the overview in the place of a tile. */
+  drawBlurred(context, metres, i, j, x, y, size) {
+    const { canvas, scale, x0, y1 } = this.overview();
+    const side = metres * scale;
+    context.fillRect(Math.floor(x), Math.floor(y), Math.ceil(size) + 1, Math.ceil(size) + 1);
+    context.drawImage(canvas, (i * metres - x0) * scale, (y1 + j * metres) * scale, side, side, x, y, size, size);
+  }
+
+  /** Draw what lies in an area (m), at a scale (pixels a metre). */
+  render(context, tile, scale) {
+    context.fillStyle = COLOURS.ground;
+    context.fillRect(
+      tile.x0 - 2 / scale,
+      tile.y0 - 2 / scale,
+      tile.x1 - tile.x0 + 4 / scale,
+      tile.y1 - tile.y0 + 4 / scale,
+    );
+    paintGround(context, tile, scale, this.surroundings);
     const { paths } = this;
     const px = 1 / scale;
     context.lineJoin = 'round';
@@ -216,7 +265,9 @@ export class TrackPicture {
     context.stroke(paths.left);
     context.stroke(paths.right);
     if (scale > 0.8) this.paintKerbs(context);
+    if (scale > 1.2) paintTyres(context, this.trackside);
     this.paintWalls(context, px);
+    if (scale > 1.2) paintSigns(context, tile, this.trackside);
     for (const bridge of this.bridges) paintBridge(context, bridge, px);
     this.paintStart(context, scale);
     if (this.showLine && this.line) {
@@ -227,12 +278,6 @@ export class TrackPicture {
         context.stroke(path);
       });
     }
-    this.drawSkids(
-      tile,
-      this.skids.filter(([x, y]) => x > tile.x0 - 2 && x < tile.x1 + 2 && y > tile.y0 - 2 && y < tile.y1 + 2),
-    );
-    this.tiles.set(`${nearestLevel(scale)}:${i}:${j}`, tile);
-    return tile;
   }
 
   paintKerbs(context) {

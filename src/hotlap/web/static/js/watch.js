@@ -1,9 +1,12 @@
 // Watch: the AI laps the moment the page is open; several drivers at once; replays with play, pause and steps.
 
 import { driverColour, KINDS } from './colours.js';
+import { dailyButton } from './daily.js';
 import { defaultDriver, makeEntry } from './drivers.js';
 import { find, lapText, make } from './format.js';
-import { ReplayPilot, verifyReplay } from './replay.js';
+import { showPlayback } from './playback.js';
+import { playRace } from './race_playback.js';
+import { driveKeys, ReplayPilot, verifyReplay } from './replay.js';
 
 const MAX_CARS = 12;
 
@@ -29,10 +32,11 @@ export class WatchView {
     this.replay = replay;
     this.times = new Map();
     if (replay) {
-      this.playReplay(replay);
+      await (replay.groups ? this.playRace(replay) : this.playReplay(replay));
       return;
     }
     find('#playback').hidden = true;
+    Object.assign(stage, { showLabels: true, carSize: 1.25 });
     stage.pace = this.app.pace;
     const { drivers } = this.app;
     const first = drivers.find((one) => one.id === wanted) || defaultDriver(drivers);
@@ -43,9 +47,15 @@ export class WatchView {
     await this.start();
   }
 
+  /** The track of the day is known. */
+  dailyChanged() {
+    if (!this.replay && this.app.stage.cars.length) this.list();
+  }
+
   hide() {
     document.body.classList.remove('replaying');
     find('#playback').hidden = true;
+    Object.assign(this.app.stage, { showLabels: true, carSize: 1.25 });
   }
 
   async start() {
@@ -135,6 +145,7 @@ export class WatchView {
           make('h1', { text: this.challenge(stage.cars[stage.focus]) }),
           make('button', { class: 'button main', text: 'Race', id: 'race-link', onclick: () => this.app.raceNow() }),
         ),
+        dailyButton(this.app),
         make('h2', { text: 'Drivers' }),
         body,
         make('p', { class: 'about', id: 'track-note', text: this.notes.get(track.id) || '' }),
@@ -153,15 +164,15 @@ export class WatchView {
   }
 
   /** Play a replay after it was driven to its end and found to be true. */
-  playReplay(replay) {
+  playReplay(given) {
     const { stage, engine, track } = this.app;
+    let replay;
     let run;
     try {
+      replay = driveKeys(engine, track, given);
       run = verifyReplay(engine, track, replay);
     } catch (error) {
-      this.app.say(error.message);
-      this.replay = null;
-      this.show();
+      this.refuse(error);
       return;
     }
     const name = replay.driver || 'A friend';
@@ -200,73 +211,27 @@ export class WatchView {
         ),
       ),
     );
-    this.controls(replay.actions.length / 3);
+    this.playPause = showPlayback(stage, replay.actions.length / 3);
   }
 
-  controls(numTicks) {
-    const { stage } = this.app;
-    const seconds = (tick) => lapText(tick / stage.engine.ticksPerSecond);
-    const clock = make('span', { class: 'num', text: seconds(0) });
-    const slider = make('input', { type: 'range', min: 0, max: numTicks, value: 0, 'aria-label': 'Tick' });
-    const play = make('button', {
-      class: 'tool',
-      text: '❚❚',
-      title: 'Play or pause (space)',
-      'aria-label': 'Play or pause',
-    });
-    const setPaused = (isPaused) => {
-      stage.paused = isPaused;
-      play.textContent = isPaused ? '▶' : '❚❚';
-    };
-    const seek = (tick) => {
-      setPaused(true);
-      if (tick < stage.tick) stage.restart();
-      while (stage.tick < tick && !this.pilot.isDone) stage.advance();
-      update();
-    };
-    const update = () => {
-      slider.value = stage.tick;
-      clock.textContent = `${seconds(stage.tick)} · tick ${stage.tick}`;
-    };
-    stage.onTick = () => {
-      if (this.pilot.isDone) setPaused(true);
-      update();
-    };
-    play.onclick = () => {
-      if (this.pilot.isDone) stage.restart();
-      setPaused(!stage.paused);
-    };
-    slider.oninput = () => seek(Number(slider.value));
-    const step = (count, text, label) =>
-      make('button', {
-        class: 'tool step',
-        text,
-        title: label,
-        'aria-label': label,
-        onclick: () => seek(Math.max(0, stage.tick + count)),
-      });
-    const pace = make('button', {
-      class: 'tool',
-      text: '1×',
-      title: 'Speed',
-      'aria-label': 'Speed',
-      onclick: () => {
-        const paces = [0.5, 1, 2];
-        stage.pace = paces[(paces.indexOf(stage.pace) + 1) % paces.length];
-        pace.textContent = `${stage.pace === 0.5 ? '½' : stage.pace}×`;
-      },
-    });
-    const box = find('#playback');
-    box.replaceChildren(play, step(-1, '‹', 'One tick back'), step(1, '›', 'One tick on'), slider, pace, clock);
-    box.hidden = false;
-    this.playPause = () => play.click();
-    update();
+  /** Play a race against rivals, likewise. */
+  async playRace(race) {
+    try {
+      this.playPause = await playRace(this.app, race);
+    } catch (error) {
+      if (this.replay === race) this.refuse(error);
+    }
+  }
+
+  refuse(error) {
+    this.app.say(error.message);
+    this.show();
   }
 
   key(event) {
     if (this.replay && event.code === 'Space') {
       event.preventDefault();
-      this.playPause();
+      this.playPause?.();
     }
   }
 }
