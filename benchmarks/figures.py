@@ -8,12 +8,15 @@ import json
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import ablations
+import benchmark_speed
+import benchmark_table
 import league
+import learning_tables
 import method_table
 import overtaking
 import road_statistics
@@ -246,61 +249,6 @@ def other_algorithms_table() -> str:
     return markdown(["recipe", "seed", "completed", "clean laps", "median lap", "gap"], rows)
 
 
-def gpu_engine_table() -> str:
-    """The simulator on a GPU."""
-    found = read("gpu")
-    rows = [
-        [found["device"], whole(row["cars"]), str(row["ticks_per_step"]), f"{row['steps_per_s'] / 1e6:,.0f} million"]
-        for row in found["engine"]
-    ]
-    return markdown(["GPU", "cars", "ticks per step", "steps per second"], rows)
-
-
-def gpu_speed_table() -> str:
-    """Learning on a GPU."""
-    rows = [
-        [
-            whole(row["num_cars"]),
-            f"{row['width']}-{row['width']}",
-            str(row["num_epochs"]),
-            str(row["num_batches"]),
-            f"{row['decisions_per_s'] / 1e6:.1f} million",
-        ]
-        for row in read("gpu")["speed"]
-    ]
-    return markdown(["cars", "network", "epochs", "minibatches", "decisions per second"], rows)
-
-
-def lunar_runs() -> list[Mapping[str, Any]]:
-    """The runs on LunarLander-v3, by seed."""
-    return sorted(read("lunar")["runs"], key=lambda run: run["seed"])
-
-
-def lunar_table() -> str:
-    """LunarLander-v3, a row for each seed."""
-    rows = [
-        [
-            str(run["seed"]),
-            whole(run["steps"]),
-            MISSING if run["solved_at_step"] is None else whole(run["solved_at_step"]),
-            f"{run['mean_return']:.1f}",
-            f"{run['return_std']:.1f}",
-            whole(run["episode_length"]),
-        ]
-        for run in lunar_runs()
-    ]
-    return markdown(["seed", "steps", "steps to 200", "return", "std", "episode length"], rows)
-
-
-def lunar_line() -> str:
-    """LunarLander-v3 in a sentence."""
-    returns = [run["mean_return"] for run in lunar_runs()]
-    return (
-        f"The best models of {len(returns)} seeds have a median return of {statistics.median(returns):.1f} over 100 "
-        f"deterministic episodes, the worst {min(returns):.1f}; the task counts as solved at 200.\n"
-    )
-
-
 def roads_table() -> str:
     """Generated circuits against real ones."""
     return to_markdown(Table(road_statistics.HEADS, road_statistics.rows(read("roads"))))
@@ -322,13 +270,17 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "generalist": generalist_table,
     "seeds": seeds_table,
     "other-algorithms": other_algorithms_table,
-    "gpu-engine": gpu_engine_table,
-    "gpu-speed": gpu_speed_table,
-    "lunar": lunar_table,
-    "lunar-line": lunar_line,
+    "gpu-engine": lambda: markdown(*learning_tables.gpu_engine(read("gpu"))),
+    "gpu-speed": lambda: markdown(*learning_tables.gpu_speed(read("gpu"))),
+    "lunar": lambda: markdown(*learning_tables.lunar(read("lunar"))),
+    "lunar-line": lambda: learning_tables.lunar_line(read("lunar")),
     "roads": roads_table,
     "roads-line": roads_line,
     "league": lambda: league.describe(read("league")),
+    "benchmark-built-in": lambda: benchmark_table.describe(read("benchmark"), "built-in"),
+    "benchmark-test": lambda: benchmark_table.describe(read("benchmark"), "test"),
+    "benchmark-overtaking": lambda: benchmark_table.describe(read("benchmark"), "overtaking"),
+    "benchmark-speed": lambda: benchmark_speed.describe(read("benchmark-speed")),
     "overtaking": lambda: markdown(overtaking.HEADS, overtaking.rows(read("overtaking"))),
 }
 

@@ -37,14 +37,15 @@ SERVER_FIXTURES = {"bridge_server", "play_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
-    "attacks",
+    "attacks", "benchmark",
 }  # fmt: skip
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
     "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
     "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
-    "from hotlap.sim import policy_drive, race_cpu;"
-    "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up()",
+    "from hotlap.benchmark import replay_kernels; from hotlap.sim import policy_drive, race_cpu;"
+    "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up();"
+    "replay_kernels.warm_up()",
 )
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.

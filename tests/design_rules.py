@@ -31,7 +31,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "bench": ("reports", "bridge"),
     "sweeps": ("reports",),
     "web": ("reports",),
-    "cli": ("bench", "sweeps", "web"),
+    "benchmark": ("web",),
+    "cli": ("bench", "benchmark", "sweeps"),
 }
 # Single modules that a package may import from a package it does not build on.
 SINGLE_MODULES: dict[str, tuple[str, ...]] = {"web": ("hotlap.bridge.access",)}

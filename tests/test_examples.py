@@ -9,12 +9,15 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import forked_python
+from benchmark.small_entries import small_protocol
 from cli.conftest import hotlap
+from hotlap.benchmark.verification import verify_entry
 from tiny_runs import RACER
 
 __all__ = ["hotlap"]
@@ -113,6 +116,23 @@ def test_a_first_model_of_the_default_recipe_drives_its_evaluated_lap(hotlap, br
     assert model_laps(node(JAVASCRIPT_MODEL), tmp_path / "driver.onnx", bridge_server.url) == laps
 
 
+# --- the benchmark ---
+
+
+def test_a_program_enters_the_benchmark_over_the_bridge(hotlap, bridge_server, tmp_path, monkeypatch):
+    small = small_protocol(num_scenarios=0)
+    [starts] = small.laps["built-in"]
+    protocol = replace(small, laps={"built-in": (replace(starts, seeds=starts.seeds[:1]),)})
+    monkeypatch.setattr("hotlap.benchmark.protocol.load_protocol", lambda: protocol)
+    (tmp_path / "protocol.json").write_text(hotlap("benchmark", "protocol").out)
+    files = [str(tmp_path / name) for name in ("protocol.json", "entry.zip")]
+    answer = run([sys.executable, str(EXAMPLES / "python" / "benchmark_entry.py"), *files, bridge_server.url])
+    assert (answer.returncode, answer.stderr) == (0, "")
+    found = verify_entry(tmp_path / "entry.zip", protocol)
+    assert (found.name, found.parts, found.num_laps) == ("room to drive", ("built-in",), 1)
+    assert 50.0 < found.laps["track-01"].times_s[0] < 80.0
+
+
 # --- refusals and what they need ---
 
 
@@ -128,6 +148,10 @@ def test_the_python_example_does_not_import_hotlap_and_the_javascript_example_ne
 
     text = Path(PYTHON_MODEL[1]).read_text(encoding="utf-8")
     needed = ["json", "sys", "numpy", "onnxruntime", "drive"]
+    assert re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) == needed
+
+    text = (EXAMPLES / "python" / "benchmark_entry.py").read_text(encoding="utf-8")
+    needed = ["json", "struct", "sys", "zipfile", "pathlib", "drive"]
     assert re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) == needed
 
     imported = re.findall(r"^import .* from '(.*)';", JAVASCRIPT.read_text(encoding="utf-8"), re.MULTILINE)

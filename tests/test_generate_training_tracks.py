@@ -4,7 +4,8 @@ import pytest
 
 import generate_training_tracks
 from hotlap.tracks.generation.circuit_generator import generate_circuit
-from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.generation.generator import generate
+from hotlap.tracks.generation.split_seeds import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.registry import load_track, named_tracks
 
 

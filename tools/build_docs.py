@@ -26,6 +26,7 @@ FILES = (
     "benchmarks/results/*",
     "examples/javascript/*.mjs",
     "examples/python/*.py",
+    "src/hotlap/benchmark/data/protocol-*.json",
     "src/hotlap/runs/recipes/*.toml",
 )
 

@@ -7,7 +7,8 @@ import numpy as np
 
 import hotlap.tracks
 from hotlap.tracks.files.centreline_file import write_centreline
-from hotlap.tracks.generation.generator import LINE_AT, SPACING_M, TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.generation.generator import LINE_AT, SPACING_M, generate
+from hotlap.tracks.generation.split_seeds import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.clothoid_path import PolygonCorner, round_corners, to_millimetres
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError
-from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.generation.generator import generate
+from hotlap.tracks.generation.split_seeds import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.registry import check_id, list_tracks, load_track, one_road, save_track, split_ids, user_folder
 
 BUILT_IN = ["track-01", "track-02", "track-03"]

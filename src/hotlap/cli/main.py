@@ -13,6 +13,7 @@ from typer.main import get_command
 from hotlap._version import __version__
 from hotlap.cli import exit_codes
 from hotlap.cli.bench import bench_app
+from hotlap.cli.benchmark import benchmark
 from hotlap.cli.bridge import bridge
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
@@ -100,6 +101,7 @@ app.command()(resume)
 app.command()(drive)
 app.command()(evaluate)
 app.command()(race)
+app.command()(benchmark)
 app.command()(report)
 app.command()(export)
 app.command("import")(import_)

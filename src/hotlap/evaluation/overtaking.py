@@ -105,7 +105,7 @@ def measure_overtaking(
 
 
 @dataclass(frozen=True)
-class _Drive:
+class ScenarioDrive:
     """What was seen of the cars of all scenarios, each array (scenarios, 2)."""
 
     progress_m: NDArray[np.float64]  # at the end
@@ -140,6 +140,18 @@ def drive_scenarios(
     )
 
 
+def drive_together(
+    driver: str,
+    scenarios: Sequence[OvertakingScenario],
+    find_driver: FindDriver,
+    *,
+    num_threads: int | None = None,
+    progress: OnProgress | None = None,
+) -> ScenarioDrive:
+    """Drive all scenarios with both cars, and not each alone."""
+    return _drive(driver, scenarios, find_driver, None, num_threads or default_threads(), progress)
+
+
 def _report_part(progress: OnProgress, number: int, num_parts: int, fraction: float) -> None:
     progress((number + fraction) / num_parts)
 
@@ -151,7 +163,7 @@ def _drive(
     absent: int | None,
     num_threads: int,
     progress: OnProgress | None,
-) -> _Drive:
+) -> ScenarioDrive:
     """Drive all scenarios at once, tick by tick, without the car `absent`."""
     shape = (len(scenarios), 2)
     fleet = RaceFleet([one.track for one in scenarios], RacerSettings(), *shape, _LAPS, "grid", num_threads)
@@ -175,7 +187,7 @@ def _drive(
             if progress:
                 progress((tick + 1) / num_ticks)
     progress_m = fleet.progress_m.reshape(shape)
-    return _Drive(progress_m, counter.contacts, counter.faults, off_road.reshape(shape), hit_wall.reshape(shape))
+    return ScenarioDrive(progress_m, counter.contacts, counter.faults, off_road.reshape(shape), hit_wall.reshape(shape))
 
 
 def _find_pilots(

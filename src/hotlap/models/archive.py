@@ -173,7 +173,7 @@ def _write_member(zipped: zipfile.ZipFile, name: str, member: bytes | Tensors) -
 # --- reading ---
 
 
-class _BoundedFile(io.BufferedReader):
+class BoundedFile(io.BufferedReader):
     """A file read in small pieces only: zipfile would read a directory of gigabytes at once if the zip claims one."""
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -190,7 +190,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             raise ArchiveError("is a folder or a device, not a file.")
-        with _BoundedFile(path.open("rb", buffering=0)) as file, zipfile.ZipFile(file) as zipped:
+        with BoundedFile(path.open("rb", buffering=0)) as file, zipfile.ZipFile(file) as zipped:
             _check_members(zipped.infolist(), path.stat().st_size)
             yield zipped
     except ArchiveError as error:

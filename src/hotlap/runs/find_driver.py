@@ -8,12 +8,14 @@ from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.errors import DriverError, InputFileError
 from hotlap.models.model_file import ModelFile, read_model
 from hotlap.models.shipped_models import SHIPPED_NAMES, find_shipped
-from hotlap.runs.checkpoints import checkpoint_path, checkpoint_steps
-from hotlap.runs.run_folder import EXPERIMENTS, is_there
 
 
 def find_model(run: str) -> Path:
     """The file that a path or a run's name means: the file itself, or the run's best, final or newest model."""
+    # Slow to import, and the drivers that come with the package need neither.
+    from hotlap.runs.checkpoints import checkpoint_path, checkpoint_steps
+    from hotlap.runs.run_folder import EXPERIMENTS, is_there
+
     if is_device_name(Path(run).name):
         raise InputFileError(f"{Path(run).name!r:.80} {DEVICE_FAULT}. Name a run or a model file.")
     found = [path for path in (Path(run), EXPERIMENTS / run) if run and is_there(path)]

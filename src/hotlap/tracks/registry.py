@@ -26,8 +26,7 @@ from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.files.centreline_file import read_file_and_road, write_centreline
-from hotlap.tracks.generation.circuit_generator import generate_circuit
-from hotlap.tracks.generation.generator import TEST_SEEDS, TRAIN_SEEDS
+from hotlap.tracks.generation.split_seeds import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.node_builder import build_nodes
 from hotlap.tracks.geometry.spline import FloatArray
@@ -267,6 +266,8 @@ def _load(entry: TrackEntry) -> Track:
 
 def generated_track(track_id: str, name: str, seeds: Sequence[int], max_nodes: int | None = None) -> Track:
     """The circuit of the first of these seeds that gives one which can be driven and has at most `max_nodes`."""
+    from hotlap.tracks.generation.circuit_generator import generate_circuit  # slow to import
+
     for seed in seeds:
         try:
             centreline = generate_circuit(seed)

@@ -11,7 +11,8 @@ import hotlap.tracks
 from hotlap.errors import TrackError
 from hotlap.tracks.files.centreline_file import read_centreline, write_centreline
 from hotlap.tracks.generation import generator
-from hotlap.tracks.generation.generator import MAX_ATTEMPTS, TEST_SEEDS, TRAIN_SEEDS, generate
+from hotlap.tracks.generation.generator import MAX_ATTEMPTS, generate
+from hotlap.tracks.generation.split_seeds import TEST_SEEDS, TRAIN_SEEDS
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.node_builder import build_nodes
 from tracks.track_rules import corners, curvature, digest, faults, has_chicane, has_hairpin, longest_straight_m

@@ -11,8 +11,6 @@ from hotlap.tracks.generation.layouts import Random, Style, add_feature, draw_ba
 from hotlap.tracks.geometry.centreline import Centreline
 from hotlap.tracks.geometry.clothoid_path import PI, ClothoidPath, PolygonCorner, round_corners, sin_cos, to_millimetres
 
-TRAIN_SEEDS = range(100)
-TEST_SEEDS = range(10_000, 10_025)
 MAX_ATTEMPTS = 20
 MIN_LENGTH_M = 600.0
 MAX_LENGTH_M = 4000.0
