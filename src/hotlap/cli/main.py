@@ -14,6 +14,7 @@ from hotlap._version import __version__
 from hotlap.cli import exit_codes
 from hotlap.cli.bench import bench_app
 from hotlap.cli.bridge import bridge
+from hotlap.cli.dataset import dataset_app
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
@@ -109,6 +110,7 @@ app.command()(site)
 app.command()(bridge)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")
+app.add_typer(dataset_app, name="dataset")
 app.add_typer(bench_app, name="bench")
 app.add_typer(sweep_app, name="sweep")
 
