@@ -66,6 +66,8 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "optuna": ("sweeps",),
     "h5py": ("datasets",),
     "wandb": ("training/loggers.py",),
+    "pygame": ("envs/window.py",),
+    "huggingface_hub": ("reports/hub_folder.py",),
     "mlflow": ("training/loggers.py",),
     "starlette": ("web",),
     "uvicorn": ("web",),

@@ -3,8 +3,8 @@
 usage: make docs     (or .venv/bin/python tools/build_docs.py [FOLDER], where Sphinx, MyST and Furo are installed)
 
 The pages keep their places in the project, so that their links work on GitHub, in an editor and on the site. Added are
-the notebooks as pages, the reference, which is written from docstrings and `--help`, and the page of `hotlap site` as a live demo. A warning of
-Sphinx is an error, and so is a link inside the site that leads nowhere. Nothing is fetched.
+the notebooks as pages, the reference, which is written from docstrings and `--help`, and the page of `hotlap site` as a
+live demo. A warning of Sphinx is an error, and so is a link inside the site that leads nowhere. Nothing is fetched.
 """
 
 import os

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-INSTALL = "importlib.util.find_spec"  # in the cell that installs Hotlap, which a page does not need to show first
+INSTALL = "importlib.util.find_spec"  # in the cell that installs Hotlap, which pages leave out
 HOW = (
-    "This page is a notebook: {{download}}`{name} <{name}>`. In Colab, open it with *File, Upload notebook*, upload the "
-    "wheel that `make wheel` builds, and run the cells from the first one on."
+    "This page is a notebook: {{download}}`{name} <{name}>`. In Colab, open it with *File, Upload notebook*, upload "
+    "the wheel that `make wheel` builds, and run the cells from the first one on."
 )
 
 

@@ -135,6 +135,8 @@ EXTRAS = {
     "h5py": "data",
     "wandb": "log",
     "mlflow": "log",
+    "huggingface_hub": "hub",
+    "pygame": "window",
 }
 
 

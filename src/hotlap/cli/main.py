@@ -23,6 +23,7 @@ from hotlap.cli.optimal import optimal
 from hotlap.cli.output import discard
 from hotlap.cli.play import play
 from hotlap.cli.process_group import is_follower, silence_torch
+from hotlap.cli.push import push
 from hotlap.cli.race import race
 from hotlap.cli.report import report
 from hotlap.cli.site import site
@@ -104,6 +105,7 @@ app.command()(race)
 app.command()(report)
 app.command()(export)
 app.command("import")(import_)
+app.command()(push)
 app.command()(optimal)
 app.command()(play)
 app.command()(site)

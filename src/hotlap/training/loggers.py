@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -185,7 +184,7 @@ class _MlflowLogger:
 
     def __init__(self, client: Any, run_id: str) -> None:
         self._client, self._run_id = client, run_id
-        self._metric = import_module("mlflow.entities").Metric
+        self._metric = _import_library("mlflow").entities.Metric
 
     def write(self, figures: Mapping[str, float], step: int) -> None:
         """Log the figures of a step."""
@@ -199,17 +198,17 @@ class _MlflowLogger:
 
 
 def _open_mlflow(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogger:
-    client_of = _import_library("mlflow").MlflowClient
+    mlflow = _import_library("mlflow")
     if "MLFLOW_TRACKING_URI" not in os.environ:
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow refuses plain files unless asked
-    client = client_of(tracking_uri=os.environ.get("MLFLOW_TRACKING_URI", Path("mlruns").absolute().as_uri()))
+    client = mlflow.MlflowClient(tracking_uri=os.environ.get("MLFLOW_TRACKING_URI", Path("mlruns").absolute().as_uri()))
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
 
     def create() -> str:
         known = client.get_experiment_by_name(name)
         experiment_id = known.experiment_id if known else client.create_experiment(name)
         run_id: str = client.create_run(experiment_id, run_name=folder.path.name).info.run_id
-        parameter = import_module("mlflow.entities").Param
+        parameter = mlflow.entities.Param
         values = _flatten(as_plain(config))
         client.log_batch(run_id, params=[parameter(key, str(value)[:_MAX_PARAMETER_CHARS]) for key, value in values])
         return run_id
@@ -244,6 +243,12 @@ def _import_library(name: str) -> Any:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     try:
-        return import_module(name)
+        if name == "wandb":
+            import wandb
+
+            return wandb
+        import mlflow
+
+        return mlflow
     except ModuleNotFoundError as error:
         raise explain_missing(error) from None

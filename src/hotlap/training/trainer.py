@@ -76,7 +76,8 @@ class Trainer:
 
     The run then saves the state from before this rollout and ends after the current step, or, where a rollout cannot be
     stopped halfway, after it. `writer` writes the run's files; unless given, it is a `RunWriter` in the leader of the
-    `processes` that train the run, with these `loggers`, and a silent one in the others. The leader alone evaluates and reports progress.
+    `processes` that train the run, with these `loggers`, and a silent one in the others. The leader alone evaluates and
+    reports progress.
     """
 
     def __init__(
