@@ -13,7 +13,7 @@ dataset_app = typer.Typer(
 )
 
 
-@dataset_app.command()
+@dataset_app.command("record")
 def record(
     drivers: Annotated[
         list[str],
@@ -78,7 +78,7 @@ def record(
     print(f"load it: MINARI_DATASETS_PATH={out} python -c \"import minari; minari.load_dataset('{chosen}')\"")
 
 
-@dataset_app.command()
+@dataset_app.command("verify")
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of a dataset.")],
     as_json: Json = False,

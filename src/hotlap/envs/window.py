@@ -30,7 +30,11 @@ def check_render_mode(render_mode: object) -> None:
 
 def offered_modes() -> list[str]:
     """The modes that work with what is installed."""
-    return [mode for mode in RENDER_MODES if mode != "human" or find_spec("pygame") is not None]
+    try:
+        has_window = find_spec("pygame") is not None
+    except ModuleNotFoundError:  # a finder may raise it
+        has_window = False
+    return list(RENDER_MODES) if has_window else [mode for mode in RENDER_MODES if mode != "human"]
 
 
 class Window:
