@@ -1,19 +1,33 @@
 """`hotlap dataset`: what it prints, and its errors."""
 
 import sys
+from dataclasses import replace
+
+import pytest
 
 
-def test_a_dataset_is_recorded_and_verified(hotlap, here):
-    answer = hotlap("dataset", "record", "champion", "--episodes", 1, "--json")
+@pytest.fixture
+def replay(here, compiled):
+    """The first seconds of a person's drive."""
+    from hotlap.tracks.registry import load_track
+    from hotlap.web.replays import find_recorded
+
+    whole = find_recorded("casual", load_track("track-01"))
+    (here / "ada.replay").write_bytes(replace(whole, actions=whole.actions[:200]).to_bytes())
+    return "ada.replay"
+
+
+def test_a_dataset_is_recorded_and_verified(hotlap, here, replay):
+    answer = hotlap("dataset", "record", replay, "--json")
     assert answer.code == 0, answer.err
     figures = answer.figures
-    assert (figures["dataset_id"], figures["episodes"], figures["laps"]) == ("hotlap/own-tracks/champion-v0", 1, 1)
+    assert (figures["dataset_id"], figures["episodes"], figures["steps"]) == ("hotlap/own-tracks/ada-v0", 1, 200)
     assert (here / figures["folder"] / "main_data.hdf5").is_file()
     found = hotlap("dataset", "verify", figures["folder"])
-    assert found.out == f"1 episode, {figures['steps']:,} steps: every number is what the simulator gives\n"
-    assert hotlap("dataset", "verify", figures["folder"], "--json").figures["steps"] == figures["steps"]
-    again = hotlap("dataset", "record", "champion", "--episodes", 1, "--id", "two-v0")
-    assert again.out.splitlines()[0] == f"1 episode, {figures['steps']:,} steps, 1 lap, 1 of them clean"
+    assert found.out == "1 episode, 200 steps: every number is what the simulator gives\n"
+    assert hotlap("dataset", "verify", figures["folder"], "--json").figures["steps"] == 200
+    again = hotlap("dataset", "record", replay, "--id", "two-v0")
+    assert again.out.splitlines()[0] == "1 episode, 200 steps, 0 laps, 0 of them clean"
 
 
 def test_errors_are_one_line(refused, here):

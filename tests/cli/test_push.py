@@ -1,6 +1,7 @@
 """`hotlap push`: the folder for the hub, and its upload where there is a token."""
 
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -48,6 +49,7 @@ def test_the_card_has_what_the_hub_reads(pushed):
     assert 0.005 < figures["gap_to_optimal"] < 0.02
     assert "| gap to the optimal lap | 1.0" in text
     assert "![a lap](replay.gif)" in text
+    assert re.search(r"SHA-256 `[0-9a-f]{64}`", text)
 
 
 def test_the_pushed_model_drives_and_holds_the_same_weights(pushed, hotlap):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,11 @@ import h5py
 import numpy as np
 import pytest
 
+import forked_python
 from evaluation.statue import Statue
 from hotlap.datasets.episodes import DRIVER_ACTION
 from hotlap.datasets.recording import RecordingTask, default_id, record_dataset, verify_dataset
+from hotlap.datasets.sources import find_sources
 from hotlap.errors import ConfigError, DatasetError, HotlapError, OutputFileError
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.optimal.reference import find_reference
@@ -24,9 +25,18 @@ from hotlap.web.replays import find_recorded
 minari = pytest.importorskip("minari", reason='Minari is missing: pip install "hotlap[data]"')
 
 
+NUM_TICKS = 200
+
+
 def record(root: Path, *drivers: str, name: str = "test-v0", **settings):
     task = RecordingTask(drivers, **{"tracks": ("track-01",), **settings})
     return record_dataset(task, root, name, pytest.fail)
+
+
+def shortened(driver_id: str, track_id: str):
+    """The beginning of a drive that ships."""
+    replay = find_recorded(driver_id, load_track(track_id))
+    return replace(replay, actions=replay.actions[:NUM_TICKS])
 
 
 @pytest.fixture(scope="module")
@@ -120,46 +130,60 @@ def test_another_process_writes_the_same_bytes(champion, tmp_path):
         "again",
     ]
     command = [sys.executable, "-m", "hotlap", "dataset", "record", *options]
-    subprocess.run(command, cwd=tmp_path, env=dict(os.environ), check=True, capture_output=True, timeout=50)
+    answer = forked_python.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=50)
+    assert answer.returncode == 0, answer.stderr
     for name in ("main_data.hdf5", "metadata.json"):
         assert (tmp_path / "again" / "test-v0" / "data" / name).read_bytes() == (champion.folder / name).read_bytes()
 
 
-def test_the_optimal_drive_and_another_observation(tmp_path, compiled):
+def test_the_optimal_drive_and_another_observation(tmp_path, compiled, monkeypatch):
+    replay = shortened("optimal", "track-01")
+    monkeypatch.setattr("hotlap.datasets.sources.find_recorded", lambda *_: replay)
     found = record(tmp_path, "optimal", start="line", observation="road-2")
     dataset = minari.MinariDataset(found.folder)
-    replay = find_recorded("optimal", load_track("track-01"))
     assert (dataset[0].actions == replay.actions).all()
     assert dataset.recover_environment().unwrapped.observation_space == dataset.observation_space
     assert dataset[0].observations.shape[1] == dataset.observation_space.shape[0] > 58
-    assert verify_dataset(found.folder) == (1, found.steps)
+    assert verify_dataset(found.folder) == (1, NUM_TICKS)
 
 
-def test_drivers_of_several_tracks_and_kinds_in_one(tmp_path, compiled, monkeypatch):
-    monkeypatch.setattr("hotlap.datasets.recording.CARS_AT_ONCE", 1)
-    full = find_recorded("casual", load_track("track-02"))
-    replay = replace(full, actions=full.actions[:300])
-    (tmp_path / "ada.replay").write_bytes(replay.to_bytes())
-    drivers = "champion", str(tmp_path / "ada.replay")
-    found = record(tmp_path, *drivers, tracks=("track-01", "track-02"), episodes=1, start="random")
-    dataset = minari.MinariDataset(found.folder)
-    about = list(dataset.storage.get_episode_metadata(range(3)))
-    assert [one["driver"] for one in about] == ["champion", "champion", "ada"]
-    assert [one["track"] for one in about] == ["track-01", "track-02", "track-02"]
-    assert [one["ended_by"] for one in about] == ["laps", "laps", "inputs"]
-    assert (dataset[2].actions == replay.actions).all()
-    assert verify_dataset(found.folder.parent) == (3, found.steps)
+@pytest.fixture(scope="module")
+def replays(compiled, tmp_path_factory):
+    """The first seconds of two people, on two tracks."""
+    folder = tmp_path_factory.mktemp("replays")
+    for name, track_id in (("ada", "track-02"), ("ben", "track-01")):
+        (folder / f"{name}.replay").write_bytes(shortened("casual", track_id).to_bytes())
+    drivers = [str(folder / f"{name}.replay") for name in ("ada", "ben")]
+    return record(folder, *drivers, tracks=("track-01", "track-02"))
 
 
-def test_a_changed_number_is_found(champion, tmp_path):
+def test_replays_are_recorded_on_their_own_roads(replays):
+    dataset = minari.MinariDataset(replays.folder)
+    about = list(dataset.storage.get_episode_metadata(range(2)))
+    assert [one["driver"] for one in about] == ["ada", "ben"]
+    assert [one["track"] for one in about] == ["track-02", "track-01"]
+    assert [(one["ended_by"], one["options"]["start"]) for one in about] == [("inputs", "line")] * 2
+    assert (dataset[0].actions == shortened("casual", "track-02").actions).all()
+    assert verify_dataset(replays.folder.parent) == (2, 2 * NUM_TICKS)
+
+
+def test_a_driver_is_found_on_each_track_and_by_default_on_its_own():
+    tracks = ["track-02", "track-01"]
+    assert [one.track.track_id for one in find_sources("champion", tracks, "random")] == tracks
+    [own] = find_sources("generalist", [], "random")
+    assert own.track.track_id == "track-01"
+    assert len({one.digest for one in find_sources("champion", tracks, "random")}) == 2
+
+
+def test_a_changed_number_is_found(replays, tmp_path):
     for place, change in (("observations", 1e-6), ("infos/gap", 0.1), ("actions", 1e-4)):
         folder = tmp_path / place / "data"
         folder.mkdir(parents=True)
         for name in ("main_data.hdf5", "metadata.json"):
-            (folder / name).write_bytes((champion.folder / name).read_bytes())
+            (folder / name).write_bytes((replays.folder / name).read_bytes())
         with h5py.File(folder / "main_data.hdf5", "a") as file:
             column = file["episode_1"][place]
-            column[700] = column[700] * np.float32(0.5) + np.float32(change)
+            column[100] = column[100] * np.float32(0.5) + np.float32(change)
         with pytest.raises(DatasetError, match=r"episode 1: .* is not what the simulator gives"):
             verify_dataset(folder)
     (folder / "main_data.hdf5").write_bytes(b"no HDF5")
@@ -172,8 +196,9 @@ def test_a_changed_number_is_found(champion, tmp_path):
 
 def test_a_stuck_car_ends_its_episode(tmp_path, compiled, monkeypatch):
     monkeypatch.setattr("hotlap.datasets.sources.make_driver", lambda *_: Statue())
+    monkeypatch.setattr("hotlap.evaluation.evaluate.STUCK_AFTER_S", 2)
     found = record(tmp_path, "casual", episodes=1, start="line")
-    assert (found.stuck, found.laps, found.steps) == (1, 0, 3601)
+    assert (found.stuck, found.laps, found.steps) == (1, 0, 121)
 
 
 @pytest.mark.parametrize(

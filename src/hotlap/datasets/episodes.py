@@ -125,15 +125,15 @@ class _Cars:
         self._rows: list[Columns] = []
         self._add_row()
         for name, value in _AT_RESET.items():
-            self._rows[0][name][:] = value
+            self._rows[0]["infos"][name] = value
         driver.begin(self.fleet, seeds[0])
 
     def step(self) -> None:
         """Drive one tick and record it."""
-        asked = self._clip(self._driver.act(self.fleet.batch.obs))
-        actions = asked
+        asked = actions = np.asarray(self._driver.act(self.fleet.batch.obs), np.float32)
         if self._noise:
-            actions = self._clip(asked + self._task.noise * self._noise.next() @ _NOISE_CHANNELS)
+            noise = self._task.noise * self._noise.next() @ _NOISE_CHANNELS
+            actions = (self._clip(asked) + noise).astype(np.float32)  # the simulator clips what is out of bounds
         self._rows[-1] |= {"actions": actions, DRIVER_ACTION: asked}
         self.fleet.step(actions, autoreset=False)
         if self._seen is not self.fleet:
@@ -147,14 +147,17 @@ class _Cars:
 
     def _add_row(self) -> None:
         batch = self._seen.batch
-        row = {"observations": batch.obs.copy(), "rewards": batch.rewards.copy()}
-        row |= {name: batch.infos[name].copy() for name in SIMULATOR_INFOS}
+        row = {"observations": batch.obs.copy(), "rewards": batch.rewards.copy(), "infos": batch.infos.copy()}
         self._rows.append(row | {"arc_m": self._seen.states["arc_m"].copy()})
 
     def columns(self) -> Columns:
         """What was recorded of all cars, (num_ticks + 1, num_cars, …); no action follows the last row."""
         self._rows[-1] |= {name: np.zeros_like(self._rows[0][name]) for name in ("actions", DRIVER_ACTION)}
-        return {name: np.stack([row[name] for row in self._rows]) for name in self._rows[0]}
+        columns = {name: np.stack([row[name] for row in self._rows]) for name in self._rows[0]}
+        infos = columns.pop("infos")
+        for name in ("actions", DRIVER_ACTION):
+            columns[name] = self._clip(columns[name])
+        return columns | {name: infos[name] for name in SIMULATOR_INFOS}
 
     def episode(self, columns: Columns, car: int, seed: int, ended_by: str) -> DatasetEpisode:
         """What was recorded of one car."""

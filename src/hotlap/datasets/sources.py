@@ -7,6 +7,7 @@ from pathlib import Path
 from hotlap.datasets.episodes import InputDriver
 from hotlap.drivers.driver import Driver, make_driver
 from hotlap.errors import DatasetError, InputFileError, ReplayError
+from hotlap.models.archive import tensors_digest
 from hotlap.runs.find_driver import find_driver_model
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import Track, list_tracks, load_track, one_road
@@ -50,7 +51,7 @@ def _driver(name: str, track: Track, start: str) -> Source:
     recorded = find_recorded(name, track) if name == "optimal" and start == "line" else None
     if recorded is not None:  # solving takes minutes, and another machine's solution has other bits
         return Source(InputDriver(name, recorded.actions), track, replay_seed=recorded.seed)
-    return Source(make_driver(name, model), track, model.card.weights_digest if model else None)
+    return Source(make_driver(name, model), track, tensors_digest(model.weights) if model else None)
 
 
 def _replay_file(path: Path, track_ids: list[str]) -> Source:

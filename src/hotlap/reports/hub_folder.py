@@ -16,6 +16,7 @@ from hotlap.envs.rendering import draw_frame
 from hotlap.errors import ConfigError, HotlapError, OutputFileError, explain_missing, one_line
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.evaluation.telemetry import record_laps
+from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelFile, write_model
 from hotlap.optimal.reference import find_or_solve_reference
 from hotlap.reports.hub_card import CONFIG_NAME, EVALUATION_NAME, MODEL_NAME, README_NAME, make_hub_card
@@ -58,7 +59,8 @@ def write_hub_folder(model: ModelFile, out: Path, task: HubTask, notify: Notify)
     if config.is_file():
         shutil.copyfile(config, out / CONFIG_NAME)
     write_atomically(out / EVALUATION_NAME, (json.dumps(figures, indent=1) + "\n").encode())
-    page = make_hub_card(task.name, model.card, figures, video)
+    card = replace(model.card, weights_digest=tensors_digest(model.weights))  # a mean of models has none in its card
+    page = make_hub_card(task.name, card, figures, video)
     write_atomically(out / README_NAME, page.encode())
     return [out / name for name in _NAMES if (out / name).is_file()]
 
