@@ -37,7 +37,7 @@ SERVER_FIXTURES = {"bridge_server", "play_server", "web_server"}
 # Tests in these folders step the simulator, so it is compiled before the first of them.
 STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
-    "attacks", "benchmark",
+    "attacks", "benchmark", "datasets",
 }  # fmt: skip
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (

@@ -32,7 +32,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "sweeps": ("reports",),
     "web": ("reports",),
     "benchmark": ("web",),
-    "cli": ("bench", "benchmark", "sweeps"),
+    "datasets": ("web",),
+    "cli": ("bench", "benchmark", "datasets", "sweeps"),
 }
 # Single modules that a package may import from a package it does not build on.
 SINGLE_MODULES: dict[str, tuple[str, ...]] = {"web": ("hotlap.bridge.access",)}
@@ -41,7 +42,8 @@ FRONT = "__init__"
 ENTRY = "__main__"
 
 MODELS_AND_UP = (
-    "models", "drivers", "evaluation", "learning", "runs", "training", "reports", "sweeps", "web", "bench", "cli",
+    "models", "drivers", "evaluation", "learning", "runs", "training", "reports", "sweeps", "web", "datasets", "bench",
+    "cli",
 )  # fmt: skip
 FROM_ENVS_UP = ("envs", "bridge", *MODELS_AND_UP)
 UNPICKLERS = ("pickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal")
@@ -63,6 +65,11 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "stable_baselines3": ("models", "training/sb3", "training/callbacks", "bench/training.py"),
     "ray": ("sweeps",),
     "optuna": ("sweeps",),
+    "h5py": ("datasets",),
+    "wandb": ("training/loggers.py",),
+    "pygame": ("envs/window.py",),
+    "huggingface_hub": ("reports/hub_folder.py",),
+    "mlflow": ("training/loggers.py",),
     "starlette": ("web",),
     "uvicorn": ("web",),
     "casadi": ("optimal",),

@@ -11,6 +11,7 @@ import pytest
 import docs_reference
 from cli.conftest import hotlap
 from docs_links import broken_links, foreign_sources
+from docs_notebooks import notebook_page
 from hotlap.cli.main import app
 
 __all__ = ["hotlap"]
@@ -29,7 +30,17 @@ def test_the_site_is_built_without_a_warning_or_a_broken_link(tmp_path):
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert (tmp_path / "html" / "demo" / "index.html").is_file()
     assert "hotlap.RacerEnv" in (tmp_path / "html" / "docs" / "reference" / "python.html").read_text("utf-8")
+    assert "record_laps" in (tmp_path / "html" / "docs" / "notebooks" / "first_lap.html").read_text("utf-8")
     assert "hotlap sweep status" in (tmp_path / "html" / "docs" / "reference" / "commands.html").read_text("utf-8")
+
+
+def test_a_notebook_becomes_a_page_without_the_cell_that_installs():
+    page = notebook_page(ROOT / "docs" / "notebooks" / "first_lap.ipynb")
+    assert page.startswith("# Your first lap\n")
+    assert "{download}`first_lap.ipynb <first_lap.ipynb>`" in page
+    assert '```python\nTRACK = "track-01"\n' in page
+    assert "## Drive\n" in page
+    assert "pip" not in page
 
 
 def test_links_to_nowhere_and_files_of_other_hosts_are_found(tmp_path):

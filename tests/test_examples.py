@@ -166,6 +166,51 @@ def test_the_learner_in_one_file_learns_and_says_how_well():
     assert len((EXAMPLES / "python" / "tensor_ppo.py").read_text(encoding="utf-8").splitlines()) <= 250
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_rllib_learns_on_the_environment():
+    if any(importlib.util.find_spec(name) is None for name in ("ray", "pyarrow", "lz4")):
+        pytest.skip('RLlib is missing: pip install "ray[rllib]", in an environment of its own')
+    script = EXAMPLES / "python" / "rllib_ppo.py"
+    arguments = ["--iterations", "2", "--steps", "256", "--cars", "2"]
+    command = [sys.executable, "-W", "ignore", str(script), *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert answer.returncode == 0, answer.stderr
+    assert re.search(r"^iteration 2: return -?\d+\.\d$", answer.stdout, re.MULTILINE)
+
+
+def test_the_clone_learns_from_a_dataset_and_says_how_well(hotlap, tmp_path, monkeypatch):
+    pytest.importorskip("minari", reason='Minari is missing: pip install "hotlap[data]"')
+    monkeypatch.chdir(tmp_path)
+    assert hotlap("dataset", "record", "champion", "--episodes", 1, "--id", "few-v0").code == 0
+    script = EXAMPLES / "python" / "behaviour_cloning.py"
+    arguments = ["datasets/few-v0", "--passes", "2", "--starts", "2", "--max-lap-s", "1"]
+    answer = run([sys.executable, "-W", "ignore", str(script), *arguments])
+    assert (answer.returncode, answer.stderr) == (0, "")
+    lines = answer.stdout.splitlines()
+    assert re.fullmatch(r"1 episodes, \d+ decisions of 4 ticks on track-01", lines[0])
+    errors = [float(re.fullmatch(r"pass +\d  error (\S+)", line)[1]) for line in lines[1:3]]
+    assert errors[1] < errors[0]
+    assert lines[3] == "from 2 random starts: 0 flying laps, 0 of them clean"
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 200
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_clone_of_the_champion_laps_within_five_percent(hotlap, tmp_path, monkeypatch, record_property):
+    pytest.importorskip("minari", reason='Minari is missing: pip install "hotlap[data]"')
+    monkeypatch.chdir(tmp_path)
+    assert hotlap("dataset", "record", "champion", "--episodes", 100, "--noise", 0.1, "--id", "noisy-v0").code == 0
+    script = str(EXAMPLES / "python" / "behaviour_cloning.py")
+    command = [sys.executable, "-W", "ignore", script, "datasets/noisy-v0", "--starts", "200"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=1100)
+    [line] = re.findall(r"^from 200 random starts: .*$", answer.stdout, re.MULTILINE)
+    record_property("figure", f"behaviour cloning, {line}")
+    clean, median = re.search(r"(\d+) of them clean; gap to the optimum: median (\S+) %", line).groups()
+    assert int(clean) >= 190
+    assert float(median) < 5.0
+
+
 RACE = ["--cars", "4", "--seed", "2"]
 
 

@@ -3,8 +3,8 @@
 usage: make docs     (or .venv/bin/python tools/build_docs.py [FOLDER], where Sphinx, MyST and Furo are installed)
 
 The pages keep their places in the project, so that their links work on GitHub, in an editor and on the site. Added are
-the reference, which is written from docstrings and `--help`, and the page of `hotlap site` as a live demo. A warning of
-Sphinx is an error, and so is a link inside the site that leads nowhere. Nothing is fetched.
+the notebooks as pages, the reference, which is written from docstrings and `--help`, and the page of `hotlap site` as a
+live demo. A warning of Sphinx is an error, and so is a link inside the site that leads nowhere. Nothing is fetched.
 """
 
 import os
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import docs_reference
 from docs_links import broken_links, foreign_sources
+from docs_notebooks import notebook_page
 from hotlap.web.site import write_site
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +25,7 @@ PAGES = ("*.md", "docs/*.md", "docs/pictures/*", "experiments/*.md", "src/hotlap
 FILES = (
     "CITATION.cff",
     "benchmarks/results/*",
+    "docs/notebooks/*.ipynb",
     "examples/javascript/*.mjs",
     "examples/python/*.py",
     "src/hotlap/benchmark/data/protocol-*.json",
@@ -66,6 +68,8 @@ def stage(folder: Path) -> None:
     (folder / "docs" / "reference").mkdir()
     for name, text in docs_reference.pages().items():
         (folder / "docs" / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
+    for notebook in (folder / "docs" / "notebooks").glob("*.ipynb"):
+        notebook.with_suffix(".md").write_text(notebook_page(notebook), encoding="utf-8")
     extra = folder / "extra"
     extra.mkdir()
     (extra / "index.html").write_text(FRONT, encoding="utf-8")

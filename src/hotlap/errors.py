@@ -102,6 +102,10 @@ class BridgeTimeoutError(BridgeConnectionError, TimeoutError):
     """A bridge did not answer in time."""
 
 
+class DatasetError(HotlapError, ValueError):
+    """A dataset cannot be recorded as asked, or is damaged."""
+
+
 class ReplayError(HotlapError, ValueError):
     """A replay is damaged, forged, or of another road or physics."""
 
@@ -128,6 +132,11 @@ EXTRAS = {
     "onnxruntime": "export",
     "optuna": "sweeps",
     "ray": "sweeps",
+    "h5py": "data",
+    "wandb": "log",
+    "mlflow": "log",
+    "huggingface_hub": "hub",
+    "pygame": "window",
 }
 
 

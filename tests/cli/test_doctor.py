@@ -44,6 +44,7 @@ def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotl
 def test_it_recommends_nothing_that_hotlap_does_not_use():
     source = "".join(path.read_text(encoding="utf-8") for path in Path(package.__file__).parent.rglob("*.py"))
     modules = {"numba-cuda": r"numba\.cuda", "stable-baselines3": "stable_baselines3"}
+    modules |= {"mlflow-skinny": "mlflow", "huggingface-hub": "huggingface_hub", "pygame-ce": "pygame"}
     for name in set(doctor_module._OPTIONAL) - {"Box2D"}:
         assert re.search(rf"^\s*(?:import|from) {modules.get(name, name)}\b", source, re.MULTILINE), name
 

@@ -93,7 +93,7 @@ def test_a_grid_that_does_not_name_each_car_once_is_refused(grid):
         ({"laps": 0}, "laps must be from 1 to 1000, got 0"),
         ({"start": "flying"}, "start"),
         ({"track_id": "nowhere"}, "nowhere"),
-        ({"render_mode": "human"}, "render_mode"),
+        ({"render_mode": "ansi"}, "render_mode"),
         ({"config": {"weights": {"progres": 1}}}, "progres"),
     ],
 )

@@ -20,6 +20,11 @@ _OPTIONAL = {
     "numba-cuda": ("the simulator on an NVIDIA GPU", 'pip install "hotlap[gpu]"'),
     "optuna": ("hotlap sweep", 'pip install "hotlap[sweeps]"'),
     "ray": ("hotlap sweep --ray", 'pip install "hotlap[sweeps]"'),
+    "pygame-ce": ('render_mode="human"', 'pip install "hotlap[window]"'),
+    "huggingface-hub": ("hotlap push --repo", 'pip install "hotlap[hub]"'),
+    "wandb": ("hotlap train --log wandb", 'pip install "hotlap[log]"'),
+    "mlflow-skinny": ("hotlap train --log mlflow", 'pip install "hotlap[log]"'),
+    "h5py": ("hotlap dataset", 'pip install "hotlap[data]"'),
     "onnx": ("hotlap export --format onnx", 'pip install "hotlap[export]"'),
 }
 _NONE = {

@@ -15,6 +15,7 @@ from hotlap.cli import exit_codes
 from hotlap.cli.bench import bench_app
 from hotlap.cli.benchmark import benchmark
 from hotlap.cli.bridge import bridge
+from hotlap.cli.dataset import dataset_app
 from hotlap.cli.doctor import doctor
 from hotlap.cli.drive import drive
 from hotlap.cli.evaluate import evaluate
@@ -23,6 +24,7 @@ from hotlap.cli.optimal import optimal
 from hotlap.cli.output import discard
 from hotlap.cli.play import play
 from hotlap.cli.process_group import is_follower, silence_torch
+from hotlap.cli.push import push
 from hotlap.cli.race import race
 from hotlap.cli.report import report
 from hotlap.cli.site import site
@@ -105,12 +107,14 @@ app.command()(benchmark)
 app.command()(report)
 app.command()(export)
 app.command("import")(import_)
+app.command()(push)
 app.command()(optimal)
 app.command()(play)
 app.command()(site)
 app.command()(bridge)
 app.command()(doctor)
 app.add_typer(tracks_app, name="tracks")
+app.add_typer(dataset_app, name="dataset")
 app.add_typer(bench_app, name="bench")
 app.add_typer(sweep_app, name="sweep")
 

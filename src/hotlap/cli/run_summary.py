@@ -1,5 +1,7 @@
 """The closing table of a training run."""
 
+import contextlib
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,14 @@ if TYPE_CHECKING:
     from hotlap.runs.run_folder import RunFolder
     from hotlap.training.results import ExperimentResults
     from hotlap.training.trainer import Trainer
+
+
+def write_report(folder: "RunFolder") -> None:
+    """Write the run's report; its messages go to stderr, since the results must stay last on stdout."""
+    from hotlap.cli.report import report
+
+    with contextlib.redirect_stdout(sys.stderr):
+        report([str(folder.path)])
 
 
 def print_results(folder: "RunFolder") -> None:

@@ -1,7 +1,6 @@
 """`hotlap train` and `hotlap resume`: train a run and print its results."""
 
 import contextlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +13,9 @@ from hotlap.cli.allowed_imports import AllowImport, import_and_say
 from hotlap.cli.driver_lookup import DRIVER_NAME
 from hotlap.cli.output import Json, Quiet, counted
 from hotlap.cli.process_group import joined_processes
+from hotlap.cli.run_loggers import Log, chosen_loggers
 from hotlap.cli.run_monitor import log_to_stderr, print_status, show_progress, stop_signals
-from hotlap.cli.run_summary import print_results, print_summary
+from hotlap.cli.run_summary import print_results, print_summary, write_report
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.errors import ConfigError, DivergedError, TrainingError
 
@@ -59,6 +59,7 @@ def train(
     ] = None,
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,
+    log: Log = None,
     with_report: Annotated[bool, typer.Option("--report", help="Write a report at the end (`hotlap report`).")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the resolved settings as TOML; train nothing.")] = False,
     verbose: Verbose = False,
@@ -102,14 +103,14 @@ def train(
             return
         folder = RunFolder(folder_of(config.experiment_id if run_name is None else run_name), config.experiment_id)
         if go_on and processes.from_leader(lambda: _is_unfinished(folder, quiet)):
-            _resume(str(folder.path), _Resume(steps, allow_import, bridge_url), processes, quiet, as_json)
+            _resume(str(folder.path), _Resume(steps, allow_import, bridge_url, log=log), processes, quiet, as_json)
         else:
             from hotlap.training.trainer import Trainer
 
-            trainer = Trainer(config, folder, processes=processes)
+            trainer = Trainer(config, folder, processes=processes, loggers=chosen_loggers(log))
             _run(trainer, None, lambda: create_run(config, run_name, overwrite, trainer.lock), quiet, as_json)
         if with_report and processes.is_leader:
-            _write_report(folder)
+            write_report(folder)
 
 
 def _without_module(config: "RunConfig", allowed: list[str]) -> "RunConfig":
@@ -131,14 +132,6 @@ def _is_unfinished(folder: "RunFolder", quiet: bool) -> bool:
     if is_there:
         print_status(f"{folder.path}: is not finished. It is resumed with its own settings.", quiet)
     return is_there
-
-
-def _write_report(folder: "RunFolder") -> None:
-    """Write the run's report; its messages go to stderr, since the results must stay last on stdout."""
-    from hotlap.cli.report import report
-
-    with contextlib.redirect_stdout(sys.stderr):
-        report([str(folder.path)])
 
 
 def _environment_options(env: str | None, track: str | None, bridge_url: str | None) -> dict[str, str | None]:
@@ -173,6 +166,7 @@ def resume(
     ] = None,
     allow_import: AllowImport = None,
     bridge_url: BridgeUrl = None,
+    log: Log = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -184,7 +178,7 @@ def resume(
     Example: hotlap resume results/experiments/ppo_seed42
     """
     with joined_processes() as processes, log_to_stderr(verbose, quiet or not processes.is_leader):
-        options = _Resume(steps, allow_import, bridge_url, device)
+        options = _Resume(steps, allow_import, bridge_url, device, log)
         _resume(run, options, processes, quiet or not processes.is_leader, as_json)
 
 
@@ -196,6 +190,7 @@ class _Resume:
     allow_import: list[str] | None
     bridge_url: str | None
     device: str | None = None
+    log: list[str] | None = None
 
     def applied_to(self, saved: "RunConfig") -> "RunConfig":
         """The configuration of a run folder that may be somebody else's: nothing in it is imported or connected to."""
@@ -233,7 +228,7 @@ def _resume(run: str, options: _Resume, processes: "Processes", quiet: bool, as_
         return
     from hotlap.training.trainer import Trainer  # slow to import, and a finished run does not need it
 
-    trainer = Trainer(config, folder, processes=processes)
+    trainer = Trainer(config, folder, processes=processes, loggers=chosen_loggers(options.log))
     with trainer.lock if processes.is_leader else contextlib.nullcontext():
         # Another process may have finished it just now.
         if says_finished():

@@ -19,6 +19,7 @@ from hotlap.envs.race_vector import grid_option
 from hotlap.envs.racer import DEFAULT_TRACK, RacerEnv
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import action_space, as_actions, observation_space
+from hotlap.envs.window import Window, check_render_mode
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.world import NUM_ACTIONS
 
@@ -39,13 +40,13 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
         config: SettingsSource = None,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r:.40}.")
+        check_render_mode(render_mode)
         self.render_mode = render_mode
         self.fleet = RaceFleet([track_id], RacerSettings.load(config), 1, num_cars, laps, start, num_threads=1)
         self.possible_agents = [f"car_{number}" for number in range(num_cars)]
         self.agents: list[str] = []
         self._rng: np.random.Generator | None = None
+        self._window = Window(f"Hotlap: a race on {track_id}") if render_mode == "human" else None
 
     @cache  # noqa: B019 (PettingZoo asks for the same object each time)
     def observation_space(self, agent: str) -> Box:
@@ -76,6 +77,8 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
             self.fleet.next_episode()
         self.fleet.reset(grid)
         self.agents = list(self.possible_agents)
+        if self._window:
+            self.render()
         infos = [reset_info(record.item()) for record in self.fleet.batch.infos]
         return self._by_agent(self.fleet.batch.obs.copy()), self._with_race(infos)
 
@@ -89,6 +92,8 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
             return {}, {}, {}, {}, {}
         batch = self.fleet.batch
         has_finished = self.fleet.step(self._read_actions(actions), autoreset=False)
+        if self._window and self._window.is_due(int(self.fleet.entrants["tick"][0])):
+            self.render()
         infos = [step_info(record.item()) for record in batch.infos]
         for number in np.flatnonzero(has_finished):
             infos[number][RACE_TIME] = float(self.fleet.entrants["race_time_s"][number])
@@ -126,16 +131,27 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
         return self._by_agent(infos)
 
     def render(self) -> NDArray[np.uint8] | None:
-        """A top-down picture around the leader; None, with a warning, unless made with `render_mode="rgb_array"`."""
+        """A top-down picture around the leader with `render_mode="rgb_array"`; with "human" it is shown in the window.
+
+        `reset` and `step` show it there, too. Without a render mode there is a warning.
+        """
         if self.render_mode is None:
             gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
             return None
+        if self._window and not self._window.is_open:
+            return None
         from hotlap.envs.rendering import draw_race
 
-        return draw_race(self.fleet.tracks[0], self.fleet.states, self.fleet.entrants)
+        frame = draw_race(self.fleet.tracks[0], self.fleet.states, self.fleet.entrants)
+        if self._window is None:
+            return frame
+        self._window.show(frame)
+        return None
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Close the window, if there is one."""
+        if self._window:
+            self._window.close()
 
     def get_state(self) -> FleetState:
         """The complete state of the race; `set_state` continues from it bit-identically."""

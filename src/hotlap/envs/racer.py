@@ -16,6 +16,7 @@ from hotlap.envs.spaces import (
     as_actions,
     observation_space,
 )
+from hotlap.envs.window import Window, check_render_mode, offered_modes
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -31,7 +32,7 @@ _ACTION_SHAPE = (NUM_ACTIONS,)
 class RacerEnv(gym.Env[Any, Any]):
     """A car on a track. One step is one physics tick of 1/60 s. Spaces, rewards and infos: docs/environment.md."""
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": TICKS_PER_SECOND}  # noqa: RUF012 (Gymnasium declares it so)
+    metadata = {"render_modes": offered_modes(), "render_fps": TICKS_PER_SECOND}  # noqa: RUF012 (Gymnasium declares it so)
 
     def __init__(
         self,
@@ -40,8 +41,7 @@ class RacerEnv(gym.Env[Any, Any]):
         render_mode: str | None = None,
         observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r:.40}.")
+        check_render_mode(render_mode)
         self.render_mode = render_mode
         self.action_space = action_space()
         self.observation_space = observation_space(observation)
@@ -49,6 +49,7 @@ class RacerEnv(gym.Env[Any, Any]):
         self._batch = self.fleet.batch
         self._actions = np.zeros((1, NUM_ACTIONS), np.float32)
         self._is_seeded = False
+        self._window = Window(f"Hotlap: {track_id}") if render_mode == "human" else None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Begin an episode; `options={"start": "random"}` starts it anywhere on the track."""
@@ -61,6 +62,8 @@ class RacerEnv(gym.Env[Any, Any]):
         else:
             self.fleet.next_episode()
         self.fleet.reset(start=start)
+        if self._window:
+            self.render()
         return self._batch.obs[0].copy(), reset_info(self._batch.infos[0].item())
 
     def step(self, action: NDArray[np.float32]) -> tuple[Observation, float, bool, bool, Info]:
@@ -70,6 +73,8 @@ class RacerEnv(gym.Env[Any, Any]):
         self._actions[0] = as_actions(action, _ACTION_SHAPE)
         self.fleet.step(self._actions, autoreset=False)
         batch = self._batch
+        if self._window and self._window.is_due(int(self.fleet.states["tick"][0])):
+            self.render()
         return (
             batch.obs[0].copy(),
             float(batch.rewards[0]),
@@ -79,13 +84,27 @@ class RacerEnv(gym.Env[Any, Any]):
         )
 
     def render(self) -> NDArray[np.uint8] | None:
-        """A top-down RGB picture of the world; None, with a warning, unless made with `render_mode="rgb_array"`."""
+        """A top-down RGB picture of the world with `render_mode="rgb_array"`; with "human" it is shown in the window.
+
+        `reset` and `step` show it there, too. Without a render mode there is a warning.
+        """
         if self.render_mode is None:
             gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
             return None
+        if self._window and not self._window.is_open:
+            return None
         from hotlap.envs.rendering import draw_frame
 
-        return draw_frame(self.fleet.tracks[0], self.fleet.states[0], self._batch.obs[0], self.fleet.top_speed_mps)
+        frame = draw_frame(self.fleet.tracks[0], self.fleet.states[0], self._batch.obs[0], self.fleet.top_speed_mps)
+        if self._window is None:
+            return frame
+        self._window.show(frame)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window:
+            self._window.close()
 
     def get_state(self) -> FleetState:
         """The complete state of the world; `set_state` continues from it bit-identically."""

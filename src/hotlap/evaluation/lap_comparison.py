@@ -104,7 +104,7 @@ def compare(trace: Telemetry, track: Track, raceline: Raceline, optimal_lap_s: f
     driver_time_s = np.interp(arc_m, reached_m[is_new], times_s[is_new])
     columns = np.stack([trace.speed_mps, trace.throttle, trace.brake])[:, rows]
     speed_mps, throttle, brake = (np.interp(arc_m, reached_m[1:-1][is_new[1:-1]], c[is_new[1:-1]]) for c in columns)
-    optimal_time_s, optimal_speed_mps, accel_mps2 = _optimal_profile(raceline, nodes, optimal_lap_s, arc_m)
+    optimal_time_s, optimal_speed_mps, accel_mps2 = optimal_profile(raceline, nodes, optimal_lap_s, arc_m)
     optimal_throttle, optimal_brake = estimate_pedals(optimal_speed_mps, accel_mps2, CarParameters())
     return Comparison(
         lap=lap,
@@ -191,7 +191,7 @@ def _ahead(nodes: RibbonNodes, node: NDArray[np.intp], x: Floats, y: Floats) -> 
     return ahead
 
 
-def _optimal_profile(
+def optimal_profile(
     raceline: Raceline, nodes: RibbonNodes, optimal_lap_s: float, arc_m: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Time since the line (s), speed (m/s) and acceleration (m/s²) of the raceline at arc lengths of the centreline."""

@@ -19,7 +19,7 @@ REPORT_NAME = "report"
 _EXPERIMENT = rf"(?:{'|'.join(ALGORITHM_NAMES)})_seed"
 # A run's own files besides its checkpoints: those named after it, the configuration, and drafts of a killed process.
 _OWN = re.compile(
-    rf"{_EXPERIMENT}\d+_(?:model\.zip|best\.zip|results\.json|metrics\.jsonl?)"
+    rf"{_EXPERIMENT}\d+_(?:model\.zip|best\.zip|results\.json|metrics\.jsonl?|log\.csv|loggers\.json)"
     rf"|{re.escape(CONFIG_NAME)}"
     rf"|\.?(?:checkpoint_|{re.escape(CONFIG_NAME)}|{_EXPERIMENT})[^/]*\.partial",
     re.ASCII,
@@ -67,6 +67,16 @@ class RunFolder:
     def journal(self) -> Path:
         """The metrics' points, appended during training."""
         return self._named("metrics.jsonl")
+
+    @property
+    def csv_log(self) -> Path:
+        """What `--log csv` writes."""
+        return self._named("log.csv")
+
+    @property
+    def logger_ids(self) -> Path:
+        """The ids that this run has at the services of `--log`."""
+        return self._named("loggers.json")
 
     @property
     def tensorboard(self) -> Path:

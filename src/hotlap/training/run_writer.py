@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from hotlap.training.checkpoint import (
     save_snapshot,
     snapshot_size,
 )
+from hotlap.training.loggers import open_loggers
 from hotlap.training.metrics_collector import MetricsCollector, TrainingMetrics
 from hotlap.training.model_card import make_card
 from hotlap.training.results import ExperimentResults
@@ -41,9 +42,10 @@ class RunWriter:
     is_silent = False
     collector: MetricsCollector  # there after `open`
 
-    def __init__(self, config: RunConfig, folder: RunFolder) -> None:
+    def __init__(self, config: RunConfig, folder: RunFolder, loggers: Sequence[str] = ()) -> None:
+        """`loggers` are names of `hotlap.training.loggers`."""
         self.folder = folder
-        self._config = config
+        self._config, self._loggers = config, tuple(loggers)
         self._checkpoints = CheckpointManager(folder.path, config.checkpoint)
         self._open_files = ExitStack()
         self.log_outputs: list[LogOutput] = []
@@ -68,6 +70,9 @@ class RunWriter:
         self._events = EventWriter(self.folder.tensorboard)
         self._open_files.callback(self._events.close)
         self.log_outputs += [self._events, _RacerSeries(self.collector)]
+        for logger in open_loggers(self._loggers, self._config, self.folder, _kept_steps(checkpoint)):
+            self._open_files.callback(logger.close)
+            self.log_outputs.append(logger)
 
     @property
     def has_best(self) -> bool:
@@ -214,6 +219,15 @@ def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
     return MetricsCollector(
         config.experiment_id, config.algo, config.env, config.seed, config.recording_interval, journal
     )
+
+
+def _kept_steps(checkpoint: Checkpoint | None) -> Callable[[int, bool], bool] | None:
+    """Whether a run resumed from the checkpoint has a step, or the evaluation of a step, behind it."""
+    if checkpoint is None:
+        return None
+    last = checkpoint.snapshot.step
+    has_evaluation = _is_evaluated(checkpoint, last)
+    return lambda step, is_evaluation: step < last or (step == last and (has_evaluation or not is_evaluation))
 
 
 def _is_evaluated(checkpoint: Checkpoint, step: int) -> bool:

@@ -76,7 +76,8 @@ class Trainer:
 
     The run then saves the state from before this rollout and ends after the current step, or, where a rollout cannot be
     stopped halfway, after it. `writer` writes the run's files; unless given, it is a `RunWriter` in the leader of the
-    `processes` that train the run, and a silent one in the others. The leader alone evaluates and reports progress.
+    `processes` that train the run, with these `loggers`, and a silent one in the others. The leader alone evaluates and
+    reports progress.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Trainer:
         observers: Sequence[Observer] = (),
         writer: RunWriter | None = None,
         processes: Processes = ALONE,
+        loggers: Sequence[str] = (),
     ) -> None:
         self.config = config
         self.folder = folder
@@ -97,7 +99,7 @@ class Trainer:
         self.observers = tuple(observers)
         self.processes = processes
         own_writer = RunWriter if processes.is_leader else SilentRunWriter
-        self.writer = writer if writer is not None else own_writer(config, folder)
+        self.writer = writer if writer is not None else own_writer(config, folder, loggers)
         self.optimal_lap_s: float | None = None  # known when `on_ready` is called
         self._checkpointing: Checkpointing | None = None
         self._is_stop_requested = False

@@ -1,0 +1,1 @@
+"""Datasets of drives, in the format of Minari."""
