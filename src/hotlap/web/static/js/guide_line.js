@@ -16,7 +16,8 @@ const MIN_SPEED_MPS = 1;
 export function guideLine(road, car) {
   const lengthM = road.step * road.size;
   const coarse = Math.max(MIN_COARSE_POINTS, Math.floor(lengthM / COARSE_SPACING_M + 0.5));
-  const room = (edge, wall) => edge.map((each, k) => Math.max(Math.min(each, wall[k] - car.radius_m) - EDGE_MARGIN_M, 0));
+  const room = (edge, wall) =>
+    edge.map((each, k) => Math.max(Math.min(each, wall[k] - car.radius_m) - EDGE_MARGIN_M, 0));
   const columns = {
     x: road.x,
     y: road.y,
