@@ -246,7 +246,7 @@ def test_all_that_the_documentation_prints_runs(request, hotlap, place, monkeypa
     monkeypatch.chdir(request.getfixturevalue(place))
     text = DOCUMENTATION.read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["json", "", "", "python", "", "python", ""]
+    assert [kind for kind, _ in blocks] == ["json", "", "", "python", "", "python", "", ""]
     figures = []
     for number, (kind, block) in enumerate(blocks, start=1):
         if kind == "python":
@@ -256,7 +256,7 @@ def test_all_that_the_documentation_prints_runs(request, hotlap, place, monkeypa
             assert scope["info"]["tick"] > 0  # it was stepped with the model's actions
         for command in block.splitlines() if not kind else ():
             program, *arguments = command.split()
-            if program == "pip":
+            if program == "pip" or arguments[0] == "push":  # test_push.py has the folder and a stand-in of the hub
                 continue
             assert program == "hotlap"
             answer = hotlap(*arguments, *(["--json"] if arguments[0] == "evaluate" else []))

@@ -9,6 +9,13 @@ from cli.trained_runs import DEFAULT, recipe
 pytestmark = pytest.mark.usefixtures("here")
 
 
+@pytest.fixture(autouse=True)
+def kept_environment(monkeypatch):
+    """What a logger sets in the environment ends with its test."""
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
+
+
 def test_a_csv_log_is_written_and_continued(hotlap, unevaluated):
     assert hotlap("train", "--recipe", recipe(), "--log", "csv", "-q").code == 0
     log = DEFAULT / "ppo_seed42_log.csv"

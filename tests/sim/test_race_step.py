@@ -35,17 +35,17 @@ def test_a_car_alone_in_its_race_is_todays_car_to_the_bit(start, repeat):
 
 def test_with_the_second_version_of_road_the_opponents_follow_its_columns():
     first, second = RaceWorld(OVAL, 4, 2), RaceWorld(OVAL, 4, 2, num_obs=NUM_RACE_OBSERVATIONS_2)
-    alone = World([OVAL], 8, num_obs=98)
+    alone = World([OVAL], 8, num_obs=144)
     for _ in range(5):
         for world in (first, second):
             world.step([0.1, 1.0, 0.0], repeat=4)
     alone.states[:] = second.states
     CpuEngine().observe(alone.scenario, alone.batch)
-    opponents = second.batch.obs[:, 98:]
+    opponents = second.batch.obs[:, 144:]
     assert opponents.shape == (8, NUM_OPPONENT_VIEW)
     assert np.count_nonzero(opponents) > 8
     assert opponents.tobytes() == first.batch.obs[:, 58:].tobytes()
-    assert second.batch.obs[:, :98].tobytes() == alone.batch.obs.tobytes()
+    assert second.batch.obs[:, :144].tobytes() == alone.batch.obs.tobytes()
 
 
 def test_the_time_limit_cuts_a_race_off():

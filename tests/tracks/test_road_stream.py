@@ -8,10 +8,16 @@ from hotlap.errors import TrackError
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
-from hotlap.tracks import registry
 from hotlap.tracks.generation.circuit_generator import generate_circuit
 from hotlap.tracks.geometry.node_builder import build_nodes
-from hotlap.tracks.registry import EVALUATION_SEEDS, MAX_ATTEMPTS, START_GRIP_FRACTION, evaluation_ids, load_track
+from hotlap.tracks.registry import (
+    EVALUATION_SEEDS,
+    MAX_ATTEMPTS,
+    START_GRIP_FRACTION,
+    evaluation_ids,
+    list_tracks,
+    load_track,
+)
 from hotlap.tracks.road_stream import MAX_ROAD_NODES, circuit_seeds, make_road
 
 LAST_RUN_SEED = 2**32 - 1
@@ -45,7 +51,7 @@ def test_evaluation_roads_are_the_circuits_of_the_first_seeds_and_are_in_no_list
     ids = evaluation_ids()
     assert (ids[0], ids[-1], len(ids)) == ("generated-000", "generated-049", 50)
     assert bits(load_track("generated-001").ribbon) == bits(of_seed(1))
-    assert not {entry.track_id for entry in registry.list_tracks()} & set(ids)
+    assert not {entry.track_id for entry in list_tracks()} & set(ids)
 
 
 def test_seeds_without_a_road_that_fits_are_passed_over(monkeypatch):
@@ -58,7 +64,7 @@ def test_seeds_without_a_road_that_fits_are_passed_over(monkeypatch):
             raise TrackError("none")
         return found[seed]
 
-    monkeypatch.setattr(registry, "generate_circuit", generate)
+    monkeypatch.setattr("hotlap.tracks.generation.circuit_generator.generate_circuit", generate)
     monkeypatch.setattr("hotlap.tracks.road_stream.MAX_ROAD_NODES", short.nodes.num_nodes)
     assert bits(make_road(0, 0)) == bits(short.ribbon)
     del found[third]

@@ -21,6 +21,13 @@ from tiny_runs import StopAt, assert_same_run, folder_at, read_events, skip_eval
 TESTS = Path(__file__).resolve().parent.parent
 
 
+@pytest.fixture(autouse=True)
+def kept_environment(monkeypatch):
+    """What a logger sets in the environment ends with its test."""
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
+
+
 def missing(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(find_spec(name) is None, reason=f'{name} is missing: pip install "hotlap[log]"')
 

@@ -5,6 +5,8 @@ that minimizes the time of the simulated car, and this the bending of a line. Th
 arithmetic in the same order, so that both have the same road.
 """
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,7 +60,7 @@ def _straighten(x, y, normal_x, normal_y, lowest, highest, offset, sweeps, work)
             after_x, after_y = x[after] + normal_x[after] * tried[after], y[after] + normal_y[after] * tried[after]
             bend_x[k] = before_x - 2.0 * here_x + after_x
             bend_y[k] = before_y - 2.0 * here_y + after_y
-        next_weight = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * weight * weight))
+        next_weight = 0.5 * (1.0 + sqrt(1.0 + 4.0 * weight * weight))
         momentum, weight = (weight - 1.0) / next_weight, next_weight
         uphill = 0.0
         for k in range(count):
@@ -84,7 +86,7 @@ def _bends(x, y, curvature, spacing):
         along_x, along_y = 0.5 * (x[after] - x[before]), 0.5 * (y[after] - y[before])
         bend_x, bend_y = x[before] - 2.0 * x[k] + x[after], y[before] - 2.0 * y[k] + y[after]
         squared = max(along_x * along_x + along_y * along_y, 1e-9)
-        spacing[k] = np.sqrt(squared)
+        spacing[k] = sqrt(squared)
         curvature[k] = (along_x * bend_y - along_y * bend_x) / (squared * spacing[k])
         length += spacing[k]
     return length
