@@ -59,6 +59,10 @@ def test_the_recipe_starts_from_a_driver_that_has_seen_no_cars():
         ({"num_envs": 6}, "6 cars do not fill races of 4"),
         ({"racer": {"observation": "road"}}, 'needs racer.observation = "race"'),
         ({"race": {"gain": 1.0}}, "this table is for several cars"),
+        (
+            {"racer": {"observation": "race", "rewards": {"progress_time_s": 20.0}}},
+            r"progress_time_s: races count metres gained on others",
+        ),
     ],
 )
 def test_settings_that_make_no_race_are_refused(changes, message):

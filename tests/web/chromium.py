@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 import subprocess
 import tempfile
 import time
@@ -10,6 +9,8 @@ import urllib.request
 from pathlib import Path
 
 import websocket
+
+from web.browsers import end_browser, find_program, wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 START_S = 60.0
@@ -25,7 +26,7 @@ SLOW_FRAMES = """(() => {
 
 def find_chromium() -> str | None:
     """The browser's path, or None where there is none."""
-    return next((path for path in map(shutil.which, NAMES) if path), None)
+    return find_program(NAMES)
 
 
 class Chromium:
@@ -77,13 +78,7 @@ class Chromium:
         """End the browser and delete its profile."""
         for page in self._pages:
             page.close()
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self._profile, ignore_errors=True)
+        end_browser(self._process, self._profile)
 
 
 class Page:
@@ -154,17 +149,7 @@ class Page:
 
     def wait(self, expression: str, timeout_s: float = 30.0):
         """Wait until an expression is truthy; returns its value."""
-        end = time.monotonic() + timeout_s
-        while True:
-            value = self.evaluate(
-                # An element or the page's own object cannot be returned as a value.
-                f"(() => {{ try {{ const value = {expression}; "
-                "return value && typeof value === 'object' ? true : value; } catch { return null; } })()"
-            )
-            if value:
-                return value
-            assert time.monotonic() < end, f"still not: {expression}; state {self.evaluate('window.hotlap?.state()')}"
-            time.sleep(0.05)
+        return wait_until(self.evaluate, expression, timeout_s)
 
     def state(self):
         """`window.hotlap.state()`."""

@@ -2,13 +2,13 @@
 
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
-import time
 
 import websocket
+
+from web.browsers import end_browser, find_program, wait_until
 
 NAMES = ("firefox-esr", "firefox")
 START_S = 90.0
@@ -17,7 +17,7 @@ CALL_S = 240.0
 
 def find_firefox() -> str | None:
     """The browser's path, or None where there is none."""
-    return next((path for path in map(shutil.which, NAMES) if path), None)
+    return find_program(NAMES)
 
 
 class Firefox:
@@ -73,23 +73,9 @@ class Firefox:
 
     def wait(self, expression: str, timeout_s: float = 60.0):
         """Wait until an expression is truthy; returns its value."""
-        end = time.monotonic() + timeout_s
-        plain = "value && typeof value === 'object' ? true : value"
-        guarded = f"(() => {{ try {{ const value = {expression}; return {plain}; }} catch {{ return null; }} }})()"
-        while True:
-            value = self.evaluate(guarded)
-            if value:
-                return value
-            assert time.monotonic() < end, f"still not: {expression}; state {self.evaluate('window.hotlap?.state()')}"
-            time.sleep(0.1)
+        return wait_until(self.evaluate, expression, timeout_s, pause_s=0.1)
 
     def close(self) -> None:
         """End the browser and delete its profile."""
         self._socket.close()
-        self._process.terminate()
-        try:
-            self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self._profile, ignore_errors=True)
+        end_browser(self._process, self._profile)

@@ -17,9 +17,10 @@ from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.race_infos import RACE_TIME, race_columns
 from hotlap.envs.race_vector import grid_option
 from hotlap.envs.racer import DEFAULT_TRACK, RacerEnv
+from hotlap.envs.rendering import draw_race
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import action_space, as_actions, observation_space
-from hotlap.envs.window import Window, check_render_mode
+from hotlap.envs.window import Window, check_render_mode, render_with
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.world import NUM_ACTIONS
 
@@ -135,18 +136,9 @@ class RaceParallelEnv(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
 
         `reset` and `step` show it there, too. Without a render mode there is a warning.
         """
-        if self.render_mode is None:
-            gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
-            return None
-        if self._window and not self._window.is_open:
-            return None
-        from hotlap.envs.rendering import draw_race
-
-        frame = draw_race(self.fleet.tracks[0], self.fleet.states, self.fleet.entrants)
-        if self._window is None:
-            return frame
-        self._window.show(frame)
-        return None
+        fleet = self.fleet
+        world = fleet.tracks[0], fleet.states, fleet.entrants
+        return render_with(self.render_mode, self._window, lambda: draw_race(*world))
 
     def close(self) -> None:
         """Close the window, if there is one."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hotlap.envs.fleet import Fleet, FleetState
 from hotlap.envs.infos import Info, reset_info, step_info
+from hotlap.envs.rendering import draw_frame
 from hotlap.envs.settings import RacerSettings, SettingsSource, start_code
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
@@ -16,7 +17,7 @@ from hotlap.envs.spaces import (
     as_actions,
     observation_space,
 )
-from hotlap.envs.window import Window, check_render_mode, offered_modes
+from hotlap.envs.window import Window, check_render_mode, offered_modes, render_with
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
@@ -88,18 +89,9 @@ class RacerEnv(gym.Env[Any, Any]):
 
         `reset` and `step` show it there, too. Without a render mode there is a warning.
         """
-        if self.render_mode is None:
-            gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
-            return None
-        if self._window and not self._window.is_open:
-            return None
-        from hotlap.envs.rendering import draw_frame
-
-        frame = draw_frame(self.fleet.tracks[0], self.fleet.states[0], self._batch.obs[0], self.fleet.top_speed_mps)
-        if self._window is None:
-            return frame
-        self._window.show(frame)
-        return None
+        fleet = self.fleet
+        world = fleet.tracks[0], fleet.states[0], self._batch.obs[0], fleet.top_speed_mps
+        return render_with(self.render_mode, self._window, lambda: draw_frame(*world))
 
     def close(self) -> None:
         """Close the window, if there is one."""

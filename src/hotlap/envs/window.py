@@ -1,6 +1,7 @@
 """A window that shows frames at the pace of the simulation, for `render_mode="human"`. Needs pygame and a display."""
 
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -78,6 +79,20 @@ class Window:
         if self.is_open:
             self.is_open = False
             self._pygame.display.quit()
+
+
+def render_with(
+    render_mode: str | None, window: Window | None, draw: Callable[[], NDArray[np.uint8]]
+) -> NDArray[np.uint8] | None:
+    """What an environment's `render` returns: the picture, or None if it is shown in the window instead."""
+    if render_mode is None:
+        gym.logger.warn("render() without a render mode; make the environment with render_mode='rgb_array'.")
+        return None
+    if window is None:
+        return draw()
+    if window.is_open:
+        window.show(draw())
+    return None
 
 
 def _import_pygame() -> Any:

@@ -192,6 +192,11 @@ class RunConfig:
                 f'race: needs racer.observation = "race" and no stack, got {self.racer.observation} and a stack of '
                 f"{self.racer.stack}."
             )
+        if self.racer.rewards.progress_time_s:
+            raise ConfigError(
+                "racer.rewards.progress_time_s: races count metres gained on others, so progress must count metres "
+                "too. Leave it out, or give progress_length_m."
+            )
         if self.num_envs % self.race.num_cars:
             raise ConfigError(
                 f"num_envs: {self.num_envs} cars do not fill races of {self.race.num_cars}. Give a multiple."
