@@ -35,13 +35,18 @@ kernel = njit(**OPTIONS, **_INNER)
 rare_kernel = njit(**(OPTIONS | {"forceinline": False}), **_INNER)
 
 
+def folder_digest(folder: Path) -> str:
+    """Digest of the Python files in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
 @lru_cache(maxsize=1)
 def source_digest() -> str:
     """Digest of the simulator's source, which the compiled code depends on."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return folder_digest(Path(__file__).parent)
 
 
 def home_folder() -> Path:
@@ -112,11 +117,16 @@ class _FirstCompilation(numba_event.Listener):  # type: ignore[misc]  # numba ha
 numba_event.register("numba:compile", _FirstCompilation())
 
 
-def entry_point(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Like `kernel`, for the few functions that Python calls: releases the GIL and is cached on disk."""
+def entry_point(package: Path | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Like `kernel`, for the few functions that Python calls: releases the GIL and is cached on disk.
+
+    `package` is the folder of kernels outside `sim/` that the function depends on, if there are several files.
+    """
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         folder = cache_folder()
+        if folder is not None and package is not None:
+            folder = folder / f"{package.name}-{folder_digest(package)}"
         before: str = getattr(numba_config, "CACHE_DIR", "")
         # numba chooses a function's cache folder when it is decorated; restored at once, for other users of numba.
         numba_config.CACHE_DIR = str(folder) if folder else before
