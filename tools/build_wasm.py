@@ -1,13 +1,14 @@
-"""Compile the simulator to WebAssembly for the page: `src/hotlap/web/static/sim.wasm` and its description `sim.json`.
+"""Compile simulator and learner to WebAssembly for the page: `sim.wasm` and `learn.wasm`, each with its description.
 
 usage: python tools/build_wasm.py
 
-Run it after every change in `src/hotlap/sim/`. It needs `wasm-ld` (Debian: lld) or the package ziglang; nothing else
-does, since both files are part of the package.
+Run it after every change in `src/hotlap/sim/` and `src/hotlap/learning/compiled/`. It needs `wasm-ld` (Debian: lld) or
+the package ziglang; nothing else does, since the files are part of the package.
 
 numba compiles the same functions that the CPU runs, behind C signatures. Its unoptimised LLVM IR does not depend on
-the size of a pointer, so llvmlite can compile it for wasm32. WebAssembly has no fused multiply-add and vectorisation
-stays off, so the results have the CPU's bits.
+the size of a pointer, so llvmlite can compile it for wasm32. WebAssembly has no fused multiply-add, so the results
+have the CPU's bits. Only the learner is vectorised: its innermost loops compute values that do not depend on each
+other, and neither compiler may change the order of a sum.
 """
 
 import json
@@ -29,6 +30,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import carray, cfunc, from_dtype, types
 
+import wasm_learner
 import wasm_races
 from hotlap.envs.settings import MAX_COUNT, RacerSettings
 from hotlap.sim.batch_cpu import find_bad_action
@@ -165,7 +167,9 @@ def _pick(parameters: dict[str, Any], *names: str) -> dict[str, Any]:
 # What only one function takes, before the rest.
 _CALL = {"reset": {"mask": _byte_array}, "step": {"actions": _float_array, "autoreset": _int, "repeat": _int}}
 
-FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+Functions = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
+
+FUNCTIONS: Functions = {
     "reset": (_reset, {**_CALL["reset"], **_SCENARIO, **_BATCH}),
     "step": (_step, {**_CALL["step"], **_SCENARIO, **_BATCH}),
     "observe": (
@@ -182,24 +186,27 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 
 
-def compile_function(name: str) -> bytes:
+def compile_function(
+    name: str, function: Callable[..., Any], parameters: dict[str, Any], *, is_vectorized: bool = False
+) -> bytes:
     """The object code of one exported function with everything it calls."""
-    function, parameters = FUNCTIONS[name]
     compiled = cfunc(types.int32(*parameters.values()), error_model="numpy")(function)
-    machine = llvm.Target.from_triple(TARGET).create_target_machine(opt=3, reloc="static", features="+bulk-memory")
+    features = "+bulk-memory,+simd128" if is_vectorized else "+bulk-memory"
+    machine = llvm.Target.from_triple(TARGET).create_target_machine(opt=3, reloc="static", features=features)
     text = compiled.inspect_llvm()
     text = re.sub(rf'@"?{re.escape(compiled.native_name)}"?(?=\()', f"@{name}", text)
     text = re.sub(r"^target triple.*$", f'target triple = "{TARGET}"', text, flags=re.MULTILINE)
     text = re.sub(r"^target datalayout.*$", f'target datalayout = "{machine.target_data}"', text, flags=re.MULTILINE)
     # wasm objects have no common symbols. The square root is an instruction, and exact on every machine.
-    text = re.sub(r"= common ([^\n]*global)", r"= internal \1", text).replace("@sqrtf(", "@llvm.sqrt.f32(")
+    text = re.sub(r"= common ([^\n]*global)", r"= internal \1", text)
+    text = text.replace("@sqrtf(", "@llvm.sqrt.f32(").replace("@sqrt(", "@llvm.sqrt.f64(")
     module = llvm.parse_assembly(text)
     for one in module.functions:
         if not one.is_declaration and one.name != name:
             one.linkage = "internal"
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_vectorization = options.slp_vectorization = is_vectorized
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     module.verify()
@@ -273,18 +280,32 @@ def describe_module() -> dict[str, Any]:
     }
 
 
+def write_description(path: Path, description: dict[str, Any]) -> None:
+    """Write a description with one line per short list, which keeps the file readable."""
+    text = json.dumps(description, indent=1)
+    text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_module(name: str, functions: Functions, description: dict[str, Any], *, is_vectorized: bool) -> None:
+    """Compile functions to one module, and write it with its description."""
+    module = link(
+        {one: compile_function(one, *function, is_vectorized=is_vectorized) for one, function in functions.items()}
+    )
+    STATIC.mkdir(parents=True, exist_ok=True)
+    (STATIC / f"{name}.wasm").write_bytes(module)
+    write_description(STATIC / f"{name}.json", description)
+    print(f"{STATIC / name}.wasm: {len(module):,} bytes, {', '.join(functions)}")
+
+
 def main() -> None:
-    """Write both files."""
+    """Write all four files."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = link({name: compile_function(name) for name in FUNCTIONS})
-    STATIC.mkdir(parents=True, exist_ok=True)
-    (STATIC / "sim.wasm").write_bytes(module)
-    text = json.dumps(describe_module(), indent=1)
-    # One line per short list keeps the file readable.
-    text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text)
-    (STATIC / "sim.json").write_text(text + "\n", encoding="utf-8")
-    print(f"{STATIC / 'sim.wasm'}: {len(module):,} bytes, {', '.join(FUNCTIONS)}")
+    write_module("sim", FUNCTIONS, describe_module(), is_vectorized=False)
+    learner = wasm_learner.learner_functions(_SCENARIO, _BATCH)
+    description = wasm_learner.describe_learner(learner, describe_record, describe_values)
+    write_module("learn", learner, description, is_vectorized=True)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,10 @@ KINDS = {"i32": 0, "i64": 1}  # as in wasmtime.h
 class WasmEngine:
     """Resets, steps and observes cars in WebAssembly. Batches live in the module's memory, without copies."""
 
-    def __init__(self, memory_bytes: int = 32 << 20) -> None:
+    def __init__(self, memory_bytes: int = 32 << 20, name: str = "sim") -> None:
         self._store = wasmtime.Store()
-        module = wasmtime.Module(self._store.engine, (STATIC / "sim.wasm").read_bytes())
+        self._description = json.loads((STATIC / f"{name}.json").read_text(encoding="utf-8"))
+        module = wasmtime.Module(self._store.engine, (STATIC / f"{name}.wasm").read_bytes())
         instance = wasmtime.Instance(self._store, module, [self._refuse(one) for one in module.imports])
         self._exports = instance.exports(self._store)
         memory = self._exports["memory"]
@@ -69,7 +70,7 @@ class WasmEngine:
         key = (name, *map(id, kept or ()))
         if kept is None or key not in self._kept:
             known, function = values(), self._exports[name]
-            parameters = list(zip(DESCRIPTION["functions"][name], function.type(self._store).params, strict=True))
+            parameters = list(zip(self._description["functions"][name], function.type(self._store).params, strict=True))
             numbers = (bindings.wasmtime_val_t * len(parameters))()
             open_places = [
                 (number, one) for number, (one, _) in zip(numbers, parameters, strict=True) if one not in known
