@@ -1,30 +1,31 @@
 // Drivers of the list: their files, loaded once, and pilots made of them.
 
 import { driverColour } from './colours.js';
+import { crc32 } from './digests.js';
 import { parsePolicy, PolicyPilot } from './engine.js';
 import { decodeReplay, ReplayPilot } from './replay.js';
 import { fetchBytes } from './server.js';
 
 const files = new Map();
 
-/** The CRC-32 of some bytes, by which races know a policy. */
-function crc32(bytes) {
-  let sum = ~0;
-  for (const byte of bytes) {
-    sum ^= byte;
-    for (let k = 0; k < 8; k += 1) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
-  }
-  return ~sum >>> 0;
+/** Keep a policy file that came another way than from its address. */
+export function keepPolicy(url, buffer) {
+  files.set(url, Promise.resolve(readPolicy(buffer)));
 }
+
+export function dropPolicy(url) {
+  files.delete(url);
+}
+
+/** A policy with the digest by which races know it. */
+const readPolicy = (buffer) => ({ policy: parsePolicy(buffer), digest: crc32(new Uint8Array(buffer)) });
 
 /** The driver's policy with its digest, or its replay. */
 export function loadDriver(driver) {
   const url = driver.policy || driver.replay;
   if (!files.has(url)) {
     const file = fetchBytes(url).then(async (buffer) =>
-      driver.policy
-        ? { policy: parsePolicy(buffer), digest: crc32(new Uint8Array(buffer)) }
-        : { replay: await decodeReplay(new Uint8Array(buffer)) },
+      driver.policy ? readPolicy(buffer) : { replay: await decodeReplay(new Uint8Array(buffer)) },
     );
     file.catch(() => files.delete(url));
     files.set(url, file);

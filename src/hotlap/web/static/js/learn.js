@@ -1,17 +1,20 @@
 // Learn: a run live or recorded, its curves, its checkpoints on a slider, and 256 cars of the policy it has just now.
 
 import { KINDS } from './colours.js';
-import { parsePolicy, PolicyPilot } from './engine.js';
+import { loadDriver } from './drivers.js';
+import { PolicyPilot } from './engine.js';
 import { find, make, stepsText } from './format.js';
 import { learnButtons } from './learn_buttons.js';
 import { drawCharts } from './learn_charts.js';
-import { fetchBytes, runName } from './server.js';
+import { trainPanels } from './learn_form.js';
+import { runName } from './server.js';
 import { Swarm } from './swarm.js';
+import { TAB_RUN, TabTraining } from './tab_training.js';
 import { loadTrack } from './tracks.js';
 
 const SWARM_CARS = 256;
 const RECORDED = 'recorded';
-const DEFAULT_RECIPE = 'racer-ppo';
+const NAMES = { [RECORDED]: 'The recorded run', [TAB_RUN]: 'Training in this tab' };
 const OTHER_TRACK = '. Your own track stays chosen for the other views.';
 const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
 const UNTRAINED = `${SWARM_CARS} untrained cars, as they are before they learn`;
@@ -23,6 +26,10 @@ export class LearnView {
     this.app = app;
     this.run = null;
     this.follows = true; // the newest checkpoint
+    this.tab = new TabTraining(app);
+    this.tab.onchange = () => {
+      if (this.run?.id === TAB_RUN) this.refresh();
+    };
   }
 
   async show({ wanted = null } = {}) {
@@ -33,10 +40,13 @@ export class LearnView {
     app.stage.camera.setMode('track');
     app.setInsets();
     app.tools();
+    if (this.rests) this.tab.resume();
+    this.rests = false;
     await this.loadRuns();
     if (!this.isOpen) return;
     const first =
       this.runs.find((one) => one.id === wanted) ||
+      this.runs.find((one) => one.id === TAB_RUN) ||
       this.runs.find((one) => one.state === 'running' && one.track === app.track.id) ||
       this.runs.find((one) => one.state === 'running') ||
       this.runs.find((one) => one.track === app.track.id) ||
@@ -47,6 +57,8 @@ export class LearnView {
 
   hide() {
     this.isOpen = false;
+    this.rests = this.tab.isRunning; // while another view is open, so that it has the cores
+    this.tab.pause();
     this.stopFilm();
     this.events?.close();
     this.events = null;
@@ -62,7 +74,7 @@ export class LearnView {
     this.recorded ??= await fetch('data/recorded-run.json')
       .then((answer) => (answer.ok ? answer.json() : null))
       .catch(() => null);
-    this.runs = [...served, ...(this.recorded ? [this.recorded] : [])];
+    this.runs = [...(this.tab.run ? [this.tab.run] : []), ...served, ...(this.recorded ? [this.recorded] : [])];
     this.recipes = server.has('runs') ? await server.get('api/recipes').catch(() => []) : [];
   }
 
@@ -84,11 +96,11 @@ export class LearnView {
     }
     if (!this.isOpen) return;
     app.stage.setTrack(this.road);
-    this.run = id === RECORDED ? this.recorded : { curves: {}, ...listed };
+    this.run = id === RECORDED || id === TAB_RUN ? listed : { curves: {}, ...listed };
     app.stage.setSwarm(null);
     app.stage.setCars([]);
     this.panel();
-    if (id !== RECORDED) this.follow(id);
+    if (id !== RECORDED && id !== TAB_RUN) this.follow(id);
     await this.refresh();
   }
 
@@ -127,7 +139,7 @@ export class LearnView {
         ...this.runs.map((one) =>
           make('option', {
             value: one.id,
-            text: one.id === RECORDED ? 'The recorded run' : runName(one.id, this.trackName(one.track)),
+            text: NAMES[one.id] || runName(one.id, this.trackName(one.track)),
           }),
         ),
       );
@@ -157,7 +169,7 @@ export class LearnView {
         make(
           'p',
           { id: 'run-track' },
-          'It learned on ',
+          run.isHere ? 'It learns on ' : 'It learned on ',
           make('b', { text: this.road.name }),
           isOther ? OTHER_TRACK : '.',
         ),
@@ -168,7 +180,9 @@ export class LearnView {
       );
       parts.push(make('div', {}, this.lapChart, this.doneChart, this.gapChart, this.returnChart));
     }
-    side.replaceChildren(make('div', { class: 'panel stack' }, ...parts), this.form());
+    const shown = make('div', { class: 'panel stack' }, ...parts);
+    const forms = trainPanels(this);
+    side.replaceChildren(...(run?.id === RECORDED ? [...forms, shown] : [shown, ...forms]));
     side.scrollTop = 0; // the status is what one wants to see
     app.announce(run ? 'A run and its cars' : 'No run yet');
   }
@@ -177,39 +191,15 @@ export class LearnView {
     return this.app.trackList.find((one) => one.id === id)?.name || (this.road?.id === id ? this.road.name : id);
   }
 
-  form() {
-    const { app } = this;
-    if (!app.server.has('runs'))
-      return make(
-        'div',
-        { class: 'panel' },
-        make('p', { text: 'This is a recorded run. With the command hotlap play you can train your own here.' }),
-      );
-    const recipe = make(
-      'select',
-      { id: 'recipe' },
-      ...this.recipes.map((one) => make('option', { value: one.name, text: one.name, title: one.description })),
-    );
-    if (this.recipes.some((one) => one.name === DEFAULT_RECIPE)) recipe.value = DEFAULT_RECIPE;
-    const steps = make('input', { type: 'number', id: 'steps', value: 2000000, min: 1000, step: 100000 });
-    return make(
-      'details',
-      { class: 'panel', open: !this.run },
-      make('summary', { text: 'Train a new one' }),
-      make(
-        'div',
-        { class: 'stack' },
-        make('p', { text: `On ${app.track.name}. It goes on without this page.` }),
-        this.recipes.length ? make('label', { class: 'field' }, 'Recipe', recipe) : null,
-        make('label', { class: 'field' }, 'Decisions', steps),
-        make('button', {
-          class: 'button main',
-          'data-action': 'train',
-          text: 'Start training',
-          onclick: () => this.start(recipe.value, Number(steps.value)),
-        }),
-      ),
-    );
+  /** Learn in this tab, on the visitor's track. */
+  async learnHere(seed) {
+    try {
+      await this.tab.start(this.app.track, seed);
+      await this.loadRuns();
+      await this.choose(TAB_RUN);
+    } catch (error) {
+      this.app.say(error.message);
+    }
   }
 
   async start(recipe, steps) {
@@ -236,14 +226,16 @@ export class LearnView {
     const isTraining = run.state === 'running' || run.step > 0;
     const word =
       { starting: isTraining ? 'Training' : 'Getting ready', running: 'Training' }[run.state] || STATES[run.state];
-    this.status.textContent = run.error
-      ? `${word}: ${run.error}`
-      : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
+    this.status.textContent = run.isHere
+      ? this.tab.status
+      : run.error
+        ? `${word}: ${run.error}`
+        : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
     this.slider.max = last;
     if (this.follows) this.slider.value = last;
     const moment = this.moments[Number(this.slider.value)];
     this.sliderText.textContent = stepsText(moment.step);
-    this.buttons.replaceChildren(...learnButtons(this, moment, run.id !== RECORDED));
+    this.buttons.replaceChildren(...learnButtons(this, moment, run.id !== RECORDED && !run.isHere));
     this.charts();
     await this.showBest();
     if (moment.step !== this.shownStep) await this.swarm(moment);
@@ -299,8 +291,9 @@ export class LearnView {
     const { app, run } = this;
     this.shownStep = step;
     try {
-      const policy = url ? parsePolicy(await fetchBytes(url)) : null;
+      const policy = url ? (await loadDriver({ policy: url })).policy : null;
       if (!this.isOpen || run.id !== this.run.id || this.shownStep !== step) return;
+      if (policy && run.isHere && this.follows && app.stage.swarm?.teach(policy)) return;
       app.stage.setSwarm(new Swarm(app.engine, this.road, policy, SWARM_CARS, step));
       app.announce(policy ? `${SWARM_CARS} cars after ${stepsText(step)} decisions` : UNTRAINED);
     } catch (error) {
@@ -317,7 +310,7 @@ export class LearnView {
     if (this.bestUrl === stamp) return;
     this.bestUrl = stamp;
     try {
-      const policy = parsePolicy(await fetchBytes(url));
+      const { policy } = await loadDriver({ policy: url });
       if (!this.isOpen || this.bestUrl !== stamp || (policy.step === this.bestStep && app.stage.cars.length)) return;
       this.bestStep = policy.step;
       app.stage.setCars([
@@ -336,7 +329,11 @@ export class LearnView {
 
   race(checkpoint) {
     const { app, run } = this;
-    const id = run.id === RECORDED ? `recorded@${checkpoint.step}` : `run:${run.id}@${checkpoint.step}`;
+    const id = run.isHere
+      ? checkpoint.policy
+      : run.id === RECORDED
+        ? `recorded@${checkpoint.step}`
+        : `run:${run.id}@${checkpoint.step}`;
     const name = `AI after ${stepsText(checkpoint.step)}`;
     const driver = { id, name, kind: 'model', track: run.track, policy: checkpoint.policy, replay: null };
     app.addDriver(driver, run.track);

@@ -13,6 +13,13 @@ export function learnButtons(learn, moment, isLive) {
       disabled: moments.length < 3,
     }),
   ];
+  if (run.isHere) {
+    const { tab, app } = learn;
+    if (run.state === 'running') buttons.push(button('Stop', 'stop', () => tab.pause()));
+    if (run.state === 'stopped') buttons.push(button('Continue', 'resume', () => tab.resume()));
+    const download = () => tab.download(run.track).catch((error) => app.say(error.message));
+    buttons.push(button('Download', 'download', download, { disabled: !run.step }));
+  }
   if (isLive && run.state === 'running') buttons.push(button('Stop', 'stop', () => learn.command('stop')));
   if (isLive && run.state === 'stopped') buttons.push(button('Resume', 'resume', () => learn.command('resume')));
   return buttons;

@@ -5,7 +5,7 @@ import { COLOURS } from './colours.js';
 import { fractionText, setText } from './format.js';
 
 /** Draw the curves of a run up to now, with the checkpoint that is shown, and say its newest figures. */
-export function drawCharts({ run, moments, slider, newest, lapChart, doneChart, gapChart, returnChart }) {
+export function drawCharts({ run, tab, moments, slider, newest, lapChart, doneChart, gapChart, returnChart }) {
   const curve = (key, colour, name) => ({ ...(run.curves?.[key] || { step: [], value: [] }), colour, name });
   const limit = Math.max(run.steps, 1);
   const at = moments[Number(slider.value)]?.step ?? null;
@@ -15,9 +15,11 @@ export function drawCharts({ run, moments, slider, newest, lapChart, doneChart, 
   ].filter(Boolean);
   // A run that never logged a lap beside those of its evaluations, like the recorded one, shows these.
   const isOld = !run.curves?.mean_lap_time_sec && Boolean(run.curves?.eval_lap_time_sec);
-  const laps = isOld
-    ? [curve('eval_lap_time_sec', COLOURS.accent, 'median')]
-    : [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')];
+  const laps = run.isHere
+    ? [curve('lap_time_sec', COLOURS.accent, 'newest'), curve('best_lap_time_sec', COLOURS.gain, 'best')]
+    : isOld
+      ? [curve('eval_lap_time_sec', COLOURS.accent, 'median')]
+      : [curve('mean_lap_time_sec', COLOURS.accent, 'mean'), curve('best_lap_time_sec', COLOURS.gain, 'best')];
   const done = curve(isOld ? 'eval_completion_rate' : 'completion_rate', COLOURS.accent, 'completed');
   const gap = curve('gap_to_optimal', COLOURS.accent, 'gap');
   const percent = (value) => (100 * value).toFixed(0);
@@ -29,6 +31,8 @@ export function drawCharts({ run, moments, slider, newest, lapChart, doneChart, 
     format: (value) => value.toFixed(0),
     curves: laps,
   });
+  // What is learned in this tab is measured by the laps of one car.
+  doneChart.hidden = returnChart.hidden = Boolean(run.isHere);
   drawChart(doneChart, {
     title: 'Episodes that completed a lap (%)',
     range: [0, 1],
@@ -40,7 +44,7 @@ export function drawCharts({ run, moments, slider, newest, lapChart, doneChart, 
   gapChart.hidden = !gap.step.length;
   if (gap.step.length)
     drawChart(gapChart, { title: 'Gap to the optimal lap (%)', limit, at, format: percent, curves: [gap] });
-  setText(newest, lapsText(done.value.at(-1), laps, gap.value.at(-1)));
+  setText(newest, tab && run.isHere ? tab.laps : lapsText(done.value.at(-1), laps, gap.value.at(-1)));
   drawChart(returnChart, {
     title: 'Return',
     limit,

@@ -45,6 +45,14 @@ export class Swarm {
     this.before = this.poses.slice();
   }
 
+  /** Let the same cars drive on with another policy; false where that needs others. */
+  teach({ numbers, num_numbers: count }) {
+    const { values } = this.pilot;
+    if (values?.num_numbers !== count) return false;
+    this.world.f32.set(numbers, values.numbers >> 2);
+    return true;
+  }
+
   look() {
     const { read } = this.world;
     for (let car = 0; car < this.numCars; car += 1) {
