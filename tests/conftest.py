@@ -41,7 +41,8 @@ STEPPING_FOLDERS = {
 }  # fmt: skip
 # What every process would compile, in two parts that are compiled side by side.
 COMPILED = (
-    "from hotlap.sim import batch_cpu; batch_cpu.warm_up()",
+    "from hotlap.learning.compiled import learner; from hotlap.sim import batch_cpu;"
+    "batch_cpu.warm_up(); learner.warm_up()",
     "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
     "from hotlap.benchmark import replay_kernels; from hotlap.sim import policy_drive, race_cpu;"
     "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up();"

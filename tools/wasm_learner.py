@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 from numba import carray, from_dtype, njit, types
 
-from hotlap.learning.compiled import entry_points, layout
+from hotlap.learning.compiled import layout
+from hotlap.learning.compiled.entry_points import HERE, begin_all
 from hotlap.learning.compiled.layout import NUM_GRADIENTS, NUM_PARTS, NUM_TALLIES, Learner, Part
 from hotlap.learning.compiled.learner import CompiledRecipe
 from hotlap.learning.compiled.model import PLACES, fixed_arrays, make_card
+from hotlap.learning.compiled.rollout import (
+    begin_cars,
+    collect_rollout,
+    judge_rollout,
+    merge_tallies,
+    normalize_advantages,
+    set_factors,
+)
+from hotlap.learning.compiled.update import adapt, begin_figures, compute_gradients, shuffle_rows, take_step
 from hotlap.sim.compilation import folder_digest, source_digest
 from hotlap.sim.step import Batch, make_batch
 
@@ -27,23 +37,6 @@ _int, _floats, _doubles, _ints = (
     types.CPointer(types.int32),
 )
 _inlined = njit(inline="always")  # a function of its own could not return these arrays
-
-begin_all, begin_cars, collect_rollout = (
-    entry_points.begin_all,
-    entry_points.begin_cars,
-    entry_points.collect_rollout,
-)
-merge_tallies, begin_figures, judge_rollout = (
-    entry_points.merge_tallies,
-    entry_points.begin_figures,
-    entry_points.judge_rollout,
-)
-normalize_advantages, shuffle_rows, compute_gradients = (
-    entry_points.normalize_advantages,
-    entry_points.shuffle_rows,
-    entry_points.compute_gradients,
-)
-take_step, adapt, set_factors = entry_points.take_step, entry_points.adapt, entry_points.set_factors
 
 
 def _records(name: str) -> Any:
@@ -287,4 +280,4 @@ def describe_learner(
 
 def learner_digest() -> str:
     """Digest of all source that the module depends on."""
-    return f"{source_digest()}-{folder_digest(entry_points.HERE)}"
+    return f"{source_digest()}-{folder_digest(HERE)}"

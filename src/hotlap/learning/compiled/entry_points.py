@@ -1,22 +1,23 @@
-"""The compiled functions that the native learner calls; WebAssembly exports the same kernels under the same names."""
+"""The compiled functions that the native learner calls; WebAssembly exports the same kernels under the same names.
+
+There `begin_part` is added: in Python the simulator's own functions reset the cars.
+"""
 
 from pathlib import Path
 
-from hotlap.learning.compiled import rollout, update
 from hotlap.learning.compiled.networks import draw_weights
+from hotlap.learning.compiled.rollout import (
+    ONE,
+    collect_rollout,
+    judge_rollout,
+    merge_tallies,
+    normalize_advantages,
+    set_factors,
+)
+from hotlap.learning.compiled.update import adapt, begin_figures, compute_gradients, shuffle_rows, take_step
 from hotlap.sim.compilation import entry_point, kernel
 
 HERE = Path(__file__).parent
-
-begin_cars, collect_rollout, judge_rollout = rollout.begin_cars, rollout.collect_rollout, rollout.judge_rollout
-merge_tallies, normalize_advantages, set_factors = (
-    rollout.merge_tallies,
-    rollout.normalize_advantages,
-    rollout.set_factors,
-)
-compute_gradients, shuffle_rows, take_step = update.compute_gradients, update.shuffle_rows, update.take_step
-begin_figures, adapt = update.begin_figures, update.adapt
-ONE = rollout.ONE
 
 
 @kernel
@@ -32,12 +33,6 @@ def begin_all(recipe, learner):
 def begin_learner(recipe, learner):
     """Begin a learner."""
     begin_all(recipe[0], learner)
-
-
-@entry_point(HERE)
-def begin_part(recipe, part_index, ribbons, cars, rules, batch, part):
-    """Begin the first episodes of a part's cars."""
-    begin_cars(recipe[0], part_index, ribbons, cars, rules, batch, part)
 
 
 @entry_point(HERE)

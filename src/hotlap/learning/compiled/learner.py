@@ -22,8 +22,10 @@ from hotlap.learning.compiled.layout import (
     make_learner,
     make_part,
 )
+from hotlap.learning.compiled.rollout import SEED_SPACING
+from hotlap.sim.batch_cpu import reset_cars
 from hotlap.sim.engine import ALL_FINE
-from hotlap.sim.ribbon import Ribbons
+from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record
 
@@ -65,8 +67,8 @@ class CompiledRecipe:
         unit = NUM_PARTS * SIZE
         if self.num_cars % unit or self.batch_rows % unit or self.num_cars * self.num_steps % self.batch_rows:
             raise ConfigError(
-                f"recipe: num_cars and batch_rows must be multiples of {unit}, and batch_rows divide the decisions of a "
-                f"rollout, got {self.num_cars} cars, {self.num_steps} steps and {self.batch_rows} rows. Change them."
+                f"recipe: num_cars and batch_rows must be multiples of {unit}, and batch_rows divide a rollout's "
+                f"decisions, got {self.num_cars} cars, {self.num_steps} steps and {self.batch_rows} rows. Change them."
             )
 
     def record(self, seed: int) -> NDArray[np.void]:
@@ -87,6 +89,11 @@ class CompiledRecipe:
         return self.num_cars * self.num_steps
 
 
+def first_seed(seed: int) -> np.uint64:
+    """The seed of the first car."""
+    return np.uint64(seed * SEED_SPACING % 2**64)
+
+
 class CompiledPPO:
     """Learns to drive one road. With two threads each computes a part; the weights have the same bits as with one."""
 
@@ -95,15 +102,20 @@ class CompiledPPO:
         self.seed, self.num_decisions = seed, 0
         self._record = self.recipe.record(seed)
         self.arrays, cars_per_part = make_learner(), self.recipe.num_cars // NUM_PARTS
-        self.parts = [make_part(cars_per_part, self.recipe.num_steps) for _ in range(NUM_PARTS)]
-        self._batches = [make_batch(cars_per_part, NUM_SEEN) for _ in range(NUM_PARTS)]
-        self._world = ribbons, car_record(), self.recipe.racer.rules()
         self._tallies = np.zeros((NUM_PARTS, NUM_TALLIES))
         self._gradients = np.zeros((NUM_PARTS, NUM_GRADIENTS), np.float32)
+        # A part writes its row of these.
+        self.parts = [
+            make_part(cars_per_part, self.recipe.num_steps)._replace(tallies=tallies, gradients=gradients)
+            for tallies, gradients in zip(self._tallies, self._gradients, strict=True)
+        ]
+        self._batches = [make_batch(cars_per_part, NUM_SEEN) for _ in range(NUM_PARTS)]
+        self._world = ribbons, car_record(), self.recipe.racer.rules()
         self._pool = ThreadPoolExecutor(threads, "part") if threads > 1 else None
         entry_points.begin_learner(self._record, self.arrays)
-        for index, (batch, part) in enumerate(zip(self._batches, self.parts, strict=True)):
-            entry_points.begin_part(self._record, index, *self._world, batch, part)
+        for index, batch in enumerate(self._batches):
+            batch.states["seed"] = first_seed(seed) + np.arange(index * cars_per_part, (index + 1) * cars_per_part)
+            reset_cars(np.ones(cars_per_part, np.bool_), *self._world, batch)
 
     @property
     def weights(self) -> NDArray[np.float32]:
@@ -111,21 +123,18 @@ class CompiledPPO:
         return self.arrays.weights
 
     def figures(self) -> dict[str, float]:
-        """KL divergence, clip fraction, value loss and learning rate of the last update, and its mean reward."""
+        """Of the last update: KL divergence, clip fraction, value loss, and the multiple of the learning rate."""
         state = self.arrays.learner[0]
-        found = {name: float(state[name]) for name in ("kl", "clip_fraction", "value_loss", "lr_scale")}
-        return found
+        return {name: float(state[name]) for name in ("kl", "clip_fraction", "value_loss", "lr_scale")}
 
     def learn(self) -> None:
         """One rollout, and an update of the weights; of the first rollout only the statistics are used."""
         recipe, learner, record = self.recipe, self.arrays, self._record
         self._on_parts(self._collect)
         self.num_decisions += recipe.decisions_per_rollout
-        self._exchange_tallies()
         entry_points.merge(record, learner, self._tallies)
         if learner.learner["num_rollouts"][0] > 1:
             self._on_parts(lambda index: entry_points.judge(record, learner, self.parts[index]))
-            self._exchange_tallies()
             self._on_parts(lambda index: entry_points.normalize(record, self.parts[index], self._tallies))
             for epoch in range(recipe.num_epochs):
                 self._run_epoch(epoch)
@@ -136,8 +145,6 @@ class CompiledPPO:
         self._on_parts(lambda index: entry_points.shuffle(record, index, learner, epoch, self.parts[index]))
         for number in range(recipe.decisions_per_rollout // recipe.batch_rows):
             self._on_parts(lambda index: entry_points.differentiate(record, learner, self.parts[index], number))  # noqa: B023
-            for row, part in zip(self._gradients, self.parts, strict=True):
-                row[:] = part.gradients
             entry_points.descend(record, learner, self._gradients, epoch == recipe.num_epochs - 1)
 
     def _collect(self, index: int) -> None:
@@ -149,10 +156,6 @@ class CompiledPPO:
                 f"training: the action of car {bad} is not finite. Use a smaller learning rate or another seed."
             )
 
-    def _exchange_tallies(self) -> None:
-        for row, part in zip(self._tallies, self.parts, strict=True):
-            row[:] = part.tallies
-
     def _on_parts(self, work: Callable[[int], Any]) -> None:
         """Work on every part, in threads if there are some; none of them depends on another."""
         if self._pool is None:
@@ -160,3 +163,20 @@ class CompiledPPO:
                 work(index)
         else:
             list(self._pool.map(work, range(NUM_PARTS)))
+
+
+def warm_up() -> None:
+    """Compile everything, or load it from the disk cache, before the first rollout."""
+    record, arrays, part = np.zeros(1, RECIPE_DTYPE), make_learner(), make_part(0, 0)
+    tallies, gradients = np.zeros((NUM_PARTS, NUM_TALLIES)), np.zeros((NUM_PARTS, NUM_GRADIENTS), np.float32)
+    ribbons = Ribbons(np.zeros(1, TRACK_DTYPE), np.zeros(8, NODE_DTYPE), np.zeros(8, PORTAL_DTYPE))
+    world = ribbons, car_record(), CompiledRecipe().racer.rules()
+    entry_points.begin_learner(record, arrays)
+    entry_points.collect(record, 0, *world, make_batch(0, NUM_SEEN), arrays, part)
+    entry_points.merge(record, arrays, tallies)
+    entry_points.judge(record, arrays, part)
+    entry_points.normalize(record, part, tallies)
+    entry_points.shuffle(record, 0, arrays, 0, part)
+    entry_points.differentiate(record, arrays, part, 0)
+    entry_points.descend(record, arrays, gradients, True)
+    entry_points.finish(record, arrays)

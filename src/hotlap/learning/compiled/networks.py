@@ -28,7 +28,7 @@ from hotlap.learning.compiled.products import (
     transpose,
 )
 from hotlap.models.model_file import ACTION_GAIN, PEDAL_AXIS
-from hotlap.sim.compilation import kernel
+from hotlap.sim.compilation import kernel, rare_kernel
 
 POLICY, VALUE = U(0), U(FIRST_VALUE)
 POLICY_OUTPUTS, VALUE_OUTPUTS = U(NUM_AXES), U(1)
@@ -40,7 +40,7 @@ ONE = F(1.0)
 INITIAL_STREAM = 1 << 40  # no car has this number
 
 
-@kernel
+@rare_kernel  # not inlined: it is called in several places, and takes long to compile
 def forward(weights, first, num_outputs, inputs, hidden_1, hidden_2, outputs):
     """A network's outputs for a block of inputs, and the activations on the way."""
     apply_layer(weights, first, first + B1, inputs, hidden_1)
@@ -50,7 +50,7 @@ def forward(weights, first, num_outputs, inputs, hidden_1, hidden_2, outputs):
     apply_head(weights, first + W3, first + W3 + num_outputs * N, num_outputs, hidden_2, outputs)
 
 
-@kernel
+@rare_kernel
 def backward(weights, gradients, first, num_outputs, rows, hidden_1, hidden_2, by_outputs, turned, by_2, by_1):
     """Add the gradients of a network for a block; `rows` are the inputs by row, the last three are room to work in."""
     transpose(hidden_2, turned)

@@ -28,7 +28,7 @@ def draw_word(seed, stream, number):
 @kernel
 def normal(seed, stream, number):
     """Number `number` of a stream: the sum of twelve uniform numbers, normal but for the tails beyond 3 deviations."""
-    total = 0
+    total = np.int64(0)
     for k in range(WORDS):
         word = draw_word(seed, stream, U(WORDS) * U(number) + U(k))
         for _ in range(4):

@@ -32,13 +32,15 @@ from hotlap.sim.step import reset_car, step_car
 
 F = np.float32
 ZERO, HALF, ONE = F(0.0), F(0.5), F(1.0)
+SEED_SPACING = 1_000_003  # so that the cars of different seeds have different seeds
 
 
 @kernel
 def begin_cars(recipe, part_index, ribbons, cars, rules, batch, part):
     """Start the cars of a part, each with a seed of its own."""
     for car in range(recipe.num_cars):
-        batch.states[car].seed = recipe.seed * np.uint64(1000003) + np.uint64(part_index * recipe.num_cars + car)
+        number = np.uint64(part_index * recipe.num_cars + car)
+        batch.states[car].seed = recipe.seed * np.uint64(SEED_SPACING) + number
         batch.states[car].episode = 0
         part.running[car] = ZERO
         reset_car(car, ribbons, cars, rules, batch)
@@ -104,7 +106,7 @@ def decide_block(recipe, decision, first_car, row, learner, part, stream):
 
 @kernel
 def record_step(recipe, row, car, factors, batch, part):
-    """Keep the reward of a car's decision, whether its episode ended, and where the time limit ended it, what it saw."""
+    """Keep a decision's reward, whether its episode ended, and what the car saw where the time limit ended it."""
     reward, tallies = batch.rewards[car], part.tallies
     has_ended = batch.terminated[car] or batch.truncated[car]
     part.rewards[row], part.continues[row] = reward, ZERO if has_ended else ONE

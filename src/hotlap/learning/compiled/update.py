@@ -118,9 +118,7 @@ def compute_gradients(recipe, learner, part, batch_index):
         transpose(rows, inputs)
         forward(weights, POLICY, POLICY_OUTPUTS, inputs, hidden_1, hidden_2, outputs)
         by_policy(recipe, learner, part, first, outputs, by_outputs)
-        backward(
-            weights, gradients, POLICY, POLICY_OUTPUTS, rows, hidden_1, hidden_2, by_outputs, turned, by_2, by_1
-        )
+        backward(weights, gradients, POLICY, POLICY_OUTPUTS, rows, hidden_1, hidden_2, by_outputs, turned, by_2, by_1)
         forward(weights, VALUE, VALUE_OUTPUTS, inputs, hidden_1, hidden_2, outputs)
         by_value(recipe, part, first, outputs, by_outputs)
         backward(weights, gradients, VALUE, VALUE_OUTPUTS, rows, hidden_1, hidden_2, by_outputs, turned, by_2, by_1)

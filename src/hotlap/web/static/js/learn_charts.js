@@ -23,6 +23,7 @@ export function drawCharts({ run, tab, moments, slider, newest, lapChart, doneCh
   const done = curve(isOld ? 'eval_completion_rate' : 'completion_rate', COLOURS.accent, 'completed');
   const gap = curve('gap_to_optimal', COLOURS.accent, 'gap');
   const percent = (value) => (100 * value).toFixed(0);
+  lapChart.hidden = Boolean(run.isHere) && !laps[0].step.length;
   drawChart(lapChart, {
     title: 'Lap time (s)',
     levels,

@@ -32,12 +32,14 @@ export class Swarm {
     this.engine = engine;
     this.numCars = numCars;
     this.world = new World(engine, track, numCars);
-    const rules = { ...engine.description.rules, start: 1, max_ticks: MAX_EPISODE_TICKS };
-    this.world.at.rules = this.world.put(this.world.pack('rules', rules));
+    this.world.scatter(seed);
+    const { rules, starts } = engine.description;
+    // After `scatter`, which leaves the start on the line: cars that start again do so anywhere too.
+    const anywhere = { ...rules, start: starts.random, max_ticks: MAX_EPISODE_TICKS };
+    this.world.at.rules = this.world.put(this.world.pack('rules', anywhere));
     this.world.at.autoreset = 1;
     this.world.view();
     this.pilot = policy ? new PolicyPilot(this.world, policy, 0, numCars) : new UntrainedPilot(this.world, numCars);
-    this.world.scatter(seed);
     this.poses = new Float32Array(3 * numCars);
     this.shown = new Float32Array(3 * numCars);
     this.bands = new Uint8Array(numCars);
