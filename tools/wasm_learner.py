@@ -11,7 +11,7 @@ from numba import carray, from_dtype, njit, types
 
 from hotlap.learning.compiled import layout
 from hotlap.learning.compiled.entry_points import HERE, begin_all
-from hotlap.learning.compiled.layout import NUM_GRADIENTS, NUM_PARTS, NUM_TALLIES, Learner, Part
+from hotlap.learning.compiled.layout import NUM_GRADIENTS, NUM_PARTS, NUM_TALLIES, LearnerArrays, PartArrays
 from hotlap.learning.compiled.learner import CompiledRecipe
 from hotlap.learning.compiled.model import PLACES, fixed_arrays, make_card
 from hotlap.learning.compiled.rollout import (
@@ -59,7 +59,7 @@ _INDEX = {"part_index": _int}
 
 @_inlined
 def _learner(learner, weights, moments, statistics, factors):
-    return Learner(
+    return LearnerArrays(
         carray(learner, (1,)), carray(weights, (NUM_WEIGHTS,)), carray(moments, (2 * NUM_WEIGHTS,)),
         carray(statistics, (NUM_TALLIES,)), carray(factors, (3 * NUM_SEEN,)),
     )  # fmt: skip
@@ -70,7 +70,7 @@ def _part(
     num_cars, num_rows, observations, actions, log_probs, rewards_scaled, continues, values, advantages, targets,
     running, cut_observations, cut_rows, cut_count, order, tallies, gradients, wanted, work,
 ):  # fmt: skip
-    return Part(
+    return PartArrays(
         carray(observations, ((num_rows + num_cars) * SIZE,)), carray(actions, (NUM_AXES * num_rows,)),
         carray(log_probs, (num_rows,)), carray(rewards_scaled, (num_rows,)), carray(continues, (num_rows,)),
         carray(values, (num_rows + num_cars,)), carray(advantages, (num_rows,)), carray(targets, (num_rows,)),

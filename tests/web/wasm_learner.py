@@ -22,7 +22,7 @@ class WasmLearner:
         self.recipe, self._engine = recipe, WasmEngine(name="learn")
         put, record = self._engine.put, recipe.record(seed)
         num_cars = recipe.num_cars // NUM_PARTS
-        self.learner = layout.Learner(*map(put, make_learner()))
+        self.learner = layout.LearnerArrays(*map(put, make_learner()))
         self._tallies = put(np.zeros((NUM_PARTS, layout.NUM_TALLIES)))
         self._gradients = put(np.zeros((NUM_PARTS, layout.NUM_GRADIENTS), np.float32))
         tracks, nodes, portals = map(put, ribbons)

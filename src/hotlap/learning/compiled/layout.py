@@ -86,7 +86,7 @@ LEARNER_DTYPE = np.dtype(
 )
 
 
-class Learner(NamedTuple):
+class LearnerArrays(NamedTuple):
     """What all parts know: the same in each worker."""
 
     learner: NDArray[np.void]  # (1,) LEARNER_DTYPE
@@ -96,7 +96,7 @@ class Learner(NamedTuple):
     factors: NDArray[np.float32]  # mean in two parts and inverse deviation of every column, as `policy_forward` has it
 
 
-class Part(NamedTuple):
+class PartArrays(NamedTuple):
     """The rollout of a part of the cars: rows of decisions, step by step, and in each step car by car."""
 
     observations: NDArray[np.float32]  # normalized, 64 columns; one step more than decisions
@@ -118,9 +118,9 @@ class Part(NamedTuple):
     work: NDArray[np.float32]
 
 
-def make_learner() -> Learner:
+def make_learner() -> LearnerArrays:
     """The arrays of a learner, all zero."""
-    return Learner(
+    return LearnerArrays(
         np.zeros(1, LEARNER_DTYPE),
         np.zeros(NUM_WEIGHTS, np.float32),
         np.zeros(2 * NUM_WEIGHTS, np.float32),
@@ -129,14 +129,14 @@ def make_learner() -> Learner:
     )
 
 
-def make_part(num_cars: int, num_steps: int) -> Part:
+def make_part(num_cars: int, num_steps: int) -> PartArrays:
     """The arrays of a part, all zero."""
     num_rows = num_cars * num_steps
 
     def floats(count: int) -> NDArray[np.float32]:
         return np.zeros(count, np.float32)
 
-    return Part(
+    return PartArrays(
         observations=floats((num_rows + num_cars) * SIZE),
         actions=floats(NUM_AXES * num_rows),
         log_probs=floats(num_rows),
