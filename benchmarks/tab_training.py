@@ -25,7 +25,7 @@ from web.chromium import Chromium, Page, find_chromium
 
 TAB = "hotlap.app.views.learn.tab"
 NUM_ROLLOUTS = 8
-ROUNDS = 3
+ROUNDS = 2
 CLOSE = 0.08
 POLL_S = 1.0
 

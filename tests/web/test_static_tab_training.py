@@ -86,6 +86,24 @@ def test_the_visitor_learns_stops_races_and_finds_the_driver_again(static_page, 
     assert page.errors == []
 
 
+RING = """import('./js/own_tracks.js').then(({ keepOwn }) => keepOwn('ring', { width_m: 12, points:
+  Array.from({ length: 24 }, (_, k) => [120 * Math.cos(k * Math.PI / 12), 70 * Math.sin(k * Math.PI / 12)]) }))"""
+
+
+@pytest.mark.parametrize("track", ["test-010", "ring"])
+def test_generated_and_drawn_roads_are_learned_too(static_page, open_page, track):
+    page = open_page(static_page.url)
+    page.wait("window.hotlap?.app.track")
+    page.evaluate(RING)
+    page.go(f"{static_page.url}?track={track}#learn")
+    page.wait(f"window.hotlap?.app.track?.id === '{track}' && hotlap.app.stage.swarm")
+    page.evaluate(f"{TAB}.start(hotlap.app.track, {SEED}, {{ maxRollouts: 1 }})")
+    page.wait(f"{TAB}.run.state === 'finished'", 120)
+    text = page.evaluate(f"{TAB}.download('{track}').then((bytes) => ({TO_TEXT})(bytes))")
+    assert track.encode() in base64.b64decode(text)
+    assert page.errors == []
+
+
 def test_digests_are_those_of_the_standard(static_page, open_page):
     page = open_page(static_page.url)
     text = json.dumps("abc" * 50)

@@ -174,9 +174,10 @@ export class LearnView {
           isOther ? OTHER_TRACK : '.',
         ),
         this.status,
+        run.isHere ? this.newest : null,
         make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider),
         this.buttons,
-        this.newest,
+        run.isHere ? null : this.newest,
       );
       parts.push(make('div', {}, this.lapChart, this.doneChart, this.gapChart, this.returnChart));
     }
