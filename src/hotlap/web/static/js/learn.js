@@ -4,7 +4,7 @@ import { KINDS } from './colours.js';
 import { loadDriver } from './drivers.js';
 import { PolicyPilot } from './engine.js';
 import { find, make, stepsText } from './format.js';
-import { learnButtons } from './learn_buttons.js';
+import { RECORDED, showButtons } from './learn_buttons.js';
 import { drawCharts } from './learn_charts.js';
 import { trainPanels } from './learn_form.js';
 import { runName } from './server.js';
@@ -13,12 +13,12 @@ import { TAB_RUN, TabTraining } from './tab_training.js';
 import { loadTrack } from './tracks.js';
 
 const SWARM_CARS = 256;
-const RECORDED = 'recorded';
 const NAMES = { [RECORDED]: 'The recorded run', [TAB_RUN]: 'Training in this tab' };
 const OTHER_TRACK = '. Your own track stays chosen for the other views.';
 const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
 const UNTRAINED = `${SWARM_CARS} untrained cars, as they are before they learn`;
 const FILM_MS = 2500; // a checkpoint
+const BEST_MS = 40000; // so long the best of a training in this tab drives before a better one takes its place
 const ENDED = ['stopped', 'finished', 'failed'];
 
 export class LearnView {
@@ -236,7 +236,7 @@ export class LearnView {
     if (this.follows) this.slider.value = last;
     const moment = this.moments[Number(this.slider.value)];
     this.sliderText.textContent = stepsText(moment.step);
-    this.buttons.replaceChildren(...learnButtons(this, moment, run.id !== RECORDED && !run.isHere));
+    showButtons(this, moment);
     this.charts();
     await this.showBest();
     if (moment.step !== this.shownStep) await this.swarm(moment);
@@ -312,8 +312,11 @@ export class LearnView {
     this.bestUrl = stamp;
     try {
       const { policy } = await loadDriver({ policy: url });
+      const isFresh = run.isHere && app.stage.cars.length && performance.now() - this.bestMs < BEST_MS;
+      if (isFresh) throw new Error('not yet');
       if (!this.isOpen || this.bestUrl !== stamp || (policy.step === this.bestStep && app.stage.cars.length)) return;
       this.bestStep = policy.step;
+      this.bestMs = performance.now();
       app.stage.setCars([
         {
           id: 'best',
@@ -324,21 +327,8 @@ export class LearnView {
         },
       ]);
     } catch {
-      this.bestUrl = null; // it was being replaced; the next event tries again
+      this.bestUrl = null; // it was being replaced, or drives a lap first; the next event tries again
     }
-  }
-
-  race(checkpoint) {
-    const { app, run } = this;
-    const id = run.isHere
-      ? checkpoint.policy
-      : run.id === RECORDED
-        ? `recorded@${checkpoint.step}`
-        : `run:${run.id}@${checkpoint.step}`;
-    const name = `AI after ${stepsText(checkpoint.step)}`;
-    const driver = { id, name, kind: 'model', track: run.track, policy: checkpoint.policy, replay: null };
-    app.addDriver(driver, run.track);
-    app.go('race', { track: run.track, driver: id });
   }
 
   charts() {

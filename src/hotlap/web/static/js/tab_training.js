@@ -136,7 +136,7 @@ export class TabTraining {
   addCheckpoint(checkpoint) {
     const { checkpoints } = this.run;
     const [before, last] = checkpoints.slice(-2);
-    const isKept = !before || last?.isBest || last?.step >= CHECKPOINT_GROWTH * before.step;
+    const isKept = !before || last?.isBest || last?.isRaced || last?.step >= CHECKPOINT_GROWTH * before.step;
     if (last && !isKept) dropPolicy(checkpoints.pop().policy);
     checkpoints.push(checkpoint);
   }
