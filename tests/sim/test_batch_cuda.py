@@ -81,6 +81,7 @@ def test_the_physics_version_is_the_same_on_the_gpu():
         (1, "rays", {}),
         (4, "rays", {}),
         (4, "road", {"start": START_RANDOM, "spun_fraction": 0.3, "penalty_min_speed_mps": 8.0}),
+        (4, "road-2", {"start": START_RANDOM, "spun_fraction": 0.3, "progress_time_s": 24.0}),
     ],
 )
 def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation, rules):
