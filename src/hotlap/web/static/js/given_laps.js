@@ -52,7 +52,11 @@ export function giveLaps() {
     }),
     make('p', {
       class: 'hint',
-      text: `For people who collect laps to measure what humans drive. The file has every time trial that you finished in this browser: track, date, inputs and best lap, and ${name}. Nothing is sent.`,
+      text: [
+        'For people who collect laps to measure what humans drive.',
+        'The file has every time trial that you finished in this browser:',
+        `track, date, inputs and best lap, and ${name}. Nothing is sent.`,
+      ].join(' '),
     }),
   );
 }
