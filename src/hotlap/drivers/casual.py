@@ -86,7 +86,7 @@ class CasualDriver:
         if self._eyes:
             find_aims(seen, *road, self._aims)
             self._advice["max_speed_mps"] = self._eyes.look(self._aims["speed_mps"], self._aims["curvature_radpm"])
-            self._advice["offset_m"] = self._eyes.offset_m
+            self._advice["offset_m"], self._advice["lock"] = self._eyes.offset_m, self._eyes.lock
         actions = np.empty((len(seen), NUM_ACTIONS), np.float32)
         decide(seen, noise, *road, self._advice, actions)
         return actions
