@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, get_args
 import tomli_w
 
 from hotlap.config import Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
+from hotlap.envs.domain import DomainRules
 from hotlap.envs.fleet import NUM_CARS, REPEATS
 from hotlap.envs.observations import LAP_FOURIERS, STACKS
 from hotlap.envs.racer import DEFAULT_TRACK
@@ -74,6 +75,7 @@ class RacerOptions:
     )
     rewards: RewardRules = field(default_factory=RewardRules)
     episode: EpisodeRules = field(default_factory=EpisodeRules)
+    domain: DomainRules = field(default_factory=DomainRules)
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -103,8 +105,8 @@ class RacerOptions:
         return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
 
     def settings(self) -> RacerSettings:
-        """Rewards and episodes as the environment's own settings."""
-        return RacerSettings(self.rewards, self.episode)
+        """Rewards, episodes and how cars differ, as the environment's own settings."""
+        return RacerSettings(self.rewards, self.episode, self.domain)
 
 
 @dataclass(frozen=True)

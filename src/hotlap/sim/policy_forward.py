@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hotlap.errors import ModelError
 from hotlap.sim.compilation import entry_point, kernel
+from hotlap.sim.domain import make_actions
 from hotlap.sim.maths import TWO_PI, exp_minus_one, hyperbolic_tangent, limit, sin_cos
 from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS, OBS_PROGRESS
 
@@ -59,7 +60,7 @@ class PolicyMemory(NamedTuple):
 
     history: NDArray[np.float32]  # (N, num_stack * num_observations), oldest first, zeros before the start
     work: NDArray[np.float32]  # (num_workers, 2 * widest layer): workers may decide for cars at the same time
-    actions: NDArray[np.float32]  # (N, 3)
+    actions: NDArray[np.float32]  # (N, 3), or wider where actions arrive late
 
 
 Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # weights (num_outputs, num_inputs) as torch has them, biases
@@ -104,12 +105,12 @@ def pack_policy(
     return PackedPolicy(shape, records, np.concatenate([np.ravel(part).astype(F) for part in parts]))
 
 
-def make_memory(policy: PackedPolicy, num_cars: int, num_workers: int = 1) -> PolicyMemory:
-    """The memory of a policy at the start of `num_cars` episodes."""
+def make_memory(policy: PackedPolicy, num_cars: int, num_workers: int = 1, delay_ticks: int = 0) -> PolicyMemory:
+    """The memory of a policy at the start of `num_cars` episodes, in which actions arrive up to so many ticks late."""
     widest = int(max(policy.layers["num_inputs"].max(), policy.layers["num_outputs"].max()))
     num_seen = int(policy.shape["num_stack"][0]) * int(policy.shape["num_observations"][0])
     history = np.zeros((num_cars, num_seen), F)
-    return PolicyMemory(history, np.zeros((num_workers, 2 * widest), F), np.zeros((num_cars, NUM_ACTIONS), F))
+    return PolicyMemory(history, np.zeros((num_workers, 2 * widest), F), make_actions(num_cars, delay_ticks))
 
 
 @kernel
