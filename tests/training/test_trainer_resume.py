@@ -66,12 +66,9 @@ def test_a_run_stopped_and_resumed_three_times_is_bit_identical(tmp_path, whole,
 
 
 def test_a_run_with_cars_that_differ_is_resumed_bit_identically(tmp_path, unevaluated):
-    factors = {
-        f"{name}_{end}": 0.9 + 0.2 * (end == "high") for name in ("grip", "mass", "power") for end in ("low", "high")
-    }
-    domain = {**factors, "delay_low_ticks": 1, "delay_high_ticks": 4, "observation_noise": 0.02}
+    domain = DomainRules(0.9, 1.1, 0.9, 1.1, 0.9, 1.1, 1, 4, 0.02)
     config = tiny_config(num_envs=3)
-    racer = replace(config.racer, domain=DomainRules(**domain))
+    racer = replace(config.racer, domain=domain)
     config = replace(config, racer=racer)
     train(config, tmp_path / "whole")
     train(config, tmp_path / "parts", stop_at=40)
