@@ -30,7 +30,7 @@ def read_car(text: str | None) -> "DomainRules":
 
 def own_track(model: "ModelFile | None") -> str:
     """The track that a model was trained on, which may be `generated`; the default one for a built-in driver."""
-    from hotlap.envs.racer import DEFAULT_TRACK
+    from hotlap.tracks.registry import DEFAULT_TRACK
 
     return (model and model.card.track) or DEFAULT_TRACK
 

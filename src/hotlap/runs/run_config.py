@@ -14,7 +14,6 @@ from hotlap.config import Range, as_plain, build, check_ranges, read_mapping, se
 from hotlap.envs.domain import DomainRules
 from hotlap.envs.fleet import NUM_CARS, REPEATS
 from hotlap.envs.observations import LAP_FOURIERS, STACKS
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardRules
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
@@ -31,7 +30,7 @@ from hotlap.hyperparameters import (
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.runs.checkpoints import CheckpointConfig
 from hotlap.sim.engine import DeviceName
-from hotlap.tracks.registry import GENERATED, evaluation_ids, named_tracks
+from hotlap.tracks.registry import DEFAULT_TRACK, GENERATED, evaluation_ids, named_tracks
 
 BRIDGE_URL = "bridge_url"  # the one key of `env_args` that cars behind a bridge take
 MAX_ROADS = 4096

@@ -21,6 +21,7 @@ ZERO, HALF, ONE = F(0.0), F(0.5), F(1.0)
 
 ACTIVATION_CODES = {"tanh": 0, "relu": 1, "elu": 2}
 TANH, RELU = ACTIVATION_CODES["tanh"], ACTIVATION_CODES["relu"]
+BLOCK = 8  # inputs that `add_block` adds at once
 
 POLICY_DTYPE = np.dtype(
     [
@@ -148,13 +149,29 @@ def normalize(shape, numbers, inputs):
 
 
 @kernel
+def add_block(inputs, weights, size, outputs):
+    """Add eight inputs to all outputs, one after the other; each output is read and written once only."""
+    a, b, c, d = inputs[0], inputs[1], inputs[2], inputs[3]
+    e, f, g, h = inputs[4], inputs[5], inputs[6], inputs[7]
+    for j in range(size):
+        total = outputs[j] + a * weights[j] + b * weights[j + size]
+        total = total + c * weights[j + 2 * size] + d * weights[j + 3 * size]
+        total = total + e * weights[j + 4 * size] + f * weights[j + 5 * size]
+        outputs[j] = total + g * weights[j + 6 * size] + h * weights[j + 7 * size]
+
+
+@kernel
 def apply_layer(layer, numbers, inputs, outputs):
     """One dense layer."""
     size = layer.num_outputs
     biases = numbers[layer.first_bias : layer.first_bias + size]
     for j in range(size):
         outputs[j] = biases[j]
-    for i in range(layer.num_inputs):
+    whole = layer.num_inputs - layer.num_inputs % BLOCK
+    for i in range(0, whole, BLOCK):
+        first = layer.first_weight + i * size
+        add_block(inputs[i : i + BLOCK], numbers[first : first + BLOCK * size], size, outputs)
+    for i in range(whole, layer.num_inputs):
         first = layer.first_weight + i * size
         value, weights = inputs[i], numbers[first : first + size]
         for j in range(size):
