@@ -58,11 +58,10 @@ class CasualDriver:
 
     def __init__(self, habits: CasualHabits | None = None) -> None:
         self.habits = habits or CasualHabits()
-        self._car = CarParameters()
 
     def begin(self, fleet: Fleet, seed: int) -> None:
         """Compute the tracks' target speeds and clear the memory."""
-        self._fleet = fleet
+        self._fleet, self._car = fleet, fleet.settings.domain.car
         self._traits = _pack_traits(self.habits, self._car)
         self._roads = _pack_roads(fleet)
         self._points = np.concatenate([self._points_of(track.nodes) for track in fleet.tracks])
