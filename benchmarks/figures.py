@@ -15,6 +15,7 @@ from typing import Any
 import ablations
 import benchmark_speed
 import benchmark_table
+import domain_randomization
 import league
 import learning_tables
 import method_table
@@ -281,6 +282,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "benchmark-test": lambda: benchmark_table.describe(read("benchmark"), "test"),
     "benchmark-overtaking": lambda: benchmark_table.describe(read("benchmark"), "overtaking"),
     "benchmark-speed": lambda: benchmark_speed.describe(read("benchmark-speed")),
+    "domain-randomization": lambda: domain_randomization.make_table(read("domain-randomization")),
     "overtaking": lambda: markdown(overtaking.HEADS, overtaking.rows(read("overtaking"))),
 }
 

@@ -25,10 +25,10 @@ FIGURE = re.compile(
 
 # Figures that nobody measured: settings, limits, definitions.
 SETTINGS = {
-    "benchmark.md": ["8 s", "512 MiB"],
+    "benchmark.md": ["2 MB", "8 s", "512 MiB"],
     "bridge.md": ["1 MiB", "20 s"],
-    "casual-driver.md": ["0.25 s", "70 %", "0.4 s", "60 %", "0.3 s", "0.8 s"],
-    "environment.md": ["20 m/s", "80 m/s", "4 s", "8 s"],
+    "casual-driver.md": ["8.8 s", "0.25 s", "70 %", "0.4 s", "60 %", "0.3 s", "0.8 s"],
+    "environment.md": ["20 m/s", "80 m/s", "4 s", "8 s", "90 %"],
     "gpu.md": ["10 million"],
     "learning.md": ["15 decisions per second", "30 decisions per second", "4 s", "8 s"],
     "models.md": ["256 MiB", "1 GiB", "4 GiB", "32 MiB"],

@@ -35,6 +35,7 @@ import wasm_races
 from hotlap.envs.settings import MAX_COUNT, RacerSettings
 from hotlap.sim.batch_cpu import find_bad_action
 from hotlap.sim.compilation import source_digest
+from hotlap.sim.domain import disturb_if_noisy, own_place
 from hotlap.sim.engine import ALL_FINE
 from hotlap.sim.policy_forward import LAYER_DTYPE, POLICY_DTYPE, PackedPolicy, decide
 from hotlap.sim.race import DRAWN_SLOT, START_GRID, START_ROLLING
@@ -104,7 +105,7 @@ _MEMORY = {"history": _float_array, "num_history": _int, "work": _float_array, "
 
 
 def _step(
-    actions, autoreset, repeat,
+    actions, autoreset, repeat, num_action_columns, num_car_records,
     tracks, num_tracks, nodes, num_nodes, portals, num_portals, cars, rules,
     num_cars, states, obs, rewards, terminated, truncated, infos, final_obs, final_infos,
 ):  # fmt: skip
@@ -114,7 +115,8 @@ def _step(
         carray(terminated, (num_cars,)), carray(truncated, (num_cars,)), carray(infos, (num_cars,)),
         carray(final_obs, (num_cars, NUM_OBSERVATIONS)), carray(final_infos, (num_cars,)),
     )  # fmt: skip
-    wanted, car, rule = carray(actions, (num_cars, NUM_ACTIONS)), carray(cars, (1,)), carray(rules, (1,))
+    wanted, rule = carray(actions, (num_cars, num_action_columns)), carray(rules, (1,))
+    car = carray(cars, (num_car_records,))
     bad = find_bad_action(wanted)
     if bad == ALL_FINE:
         for i in range(num_cars):
@@ -123,7 +125,7 @@ def _step(
 
 
 def _reset(
-    mask,
+    mask, num_car_records,
     tracks, num_tracks, nodes, num_nodes, portals, num_portals, cars, rules,
     num_cars, states, obs, rewards, terminated, truncated, infos, final_obs, final_infos,
 ):  # fmt: skip
@@ -133,18 +135,24 @@ def _reset(
         carray(terminated, (num_cars,)), carray(truncated, (num_cars,)), carray(infos, (num_cars,)),
         carray(final_obs, (num_cars, NUM_OBSERVATIONS)), carray(final_infos, (num_cars,)),
     )  # fmt: skip
-    car, rule, wanted = carray(cars, (1,)), carray(rules, (1,)), carray(mask, (num_cars,))
+    car, rule, wanted = carray(cars, (num_car_records,)), carray(rules, (1,)), carray(mask, (num_cars,))
     for i in range(num_cars):
         if wanted[i]:
             reset_car(i, ribbons, car, rule, batch)
     return 0
 
 
-def _observe(tracks, num_tracks, nodes, num_nodes, portals, num_portals, cars, num_cars, states, obs, num_observations):
+def _observe(
+    tracks, num_tracks, nodes, num_nodes, portals, num_portals, cars, rules,
+    num_cars, states, obs, num_observations, num_car_records,
+):  # fmt: skip
     ribbons = (carray(tracks, (num_tracks,)), carray(nodes, (num_nodes,)), carray(portals, (num_portals,)))
-    car, me, seen = carray(cars, (1,)), carray(states, (num_cars,)), carray(obs, (num_cars, num_observations))
+    car, rule = carray(cars, (num_car_records,)), carray(rules, (1,))
+    me, seen = carray(states, (num_cars,)), carray(obs, (num_cars, num_observations))
     for i in range(num_cars):
-        observe(me[i], ribbons, car, seen[i])
+        place = own_place(i, car)
+        observe(me[i], ribbons, car[place : place + 1], seen[i])
+        disturb_if_noisy(me[i], rule, seen[i])
     return 0
 
 
@@ -166,17 +174,17 @@ def _pick(parameters: dict[str, Any], *names: str) -> dict[str, Any]:
 
 # What only one function takes, before the rest.
 _CALL = {"reset": {"mask": _byte_array}, "step": {"actions": _float_array, "autoreset": _int, "repeat": _int}}
+# Cars that differ have records of their own, and a row of actions is wider where they arrive late.
+_RECORDS, _COLUMNS = {"num_car_records": _int}, {"num_action_columns": _int}
 
 Functions = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 
 FUNCTIONS: Functions = {
-    "reset": (_reset, {**_CALL["reset"], **_SCENARIO, **_BATCH}),
-    "step": (_step, {**_CALL["step"], **_SCENARIO, **_BATCH}),
+    "reset": (_reset, {**_CALL["reset"], **_RECORDS, **_SCENARIO, **_BATCH}),
+    "step": (_step, {**_CALL["step"], **_COLUMNS, **_RECORDS, **_SCENARIO, **_BATCH}),
     "observe": (
         _observe,
-        {name: kind for name, kind in _SCENARIO.items() if name != "rules"}
-        | _pick(_BATCH, "num_cars", "states", "obs")
-        | {"num_observations": _int},
+        _SCENARIO | _pick(_BATCH, "num_cars", "states", "obs") | {"num_observations": _int} | _RECORDS,
     ),
     "decide": (
         _decide,

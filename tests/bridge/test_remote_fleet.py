@@ -126,3 +126,10 @@ def test_a_bridge_that_answers_with_other_cars_is_an_error_and_several_connectio
         drive(fleet, 1, 1)
     with pytest.raises(BridgeConnectionError, match="closed"):
         drive(fleet, 1, 1)
+
+
+def test_actions_that_arrive_late_are_refused_in_one_line():
+    settings = RacerSettings.load({"domain": {"delayHigh": 2}})
+    with pytest.raises(ConfigError, match=r"^delayHigh: a fleet behind a bridge cannot save actions under way\."):
+        RemoteCars(1, ["track-01"], settings, "rays")
+    RemoteCars(1, ["track-01"], RacerSettings.load({"domain": {"gripLow": 0.8, "observationNoise": 0.1}}), "rays")

@@ -31,6 +31,14 @@ def test_a_lap_and_its_picture(hotlap, tmp_path):
     assert re.match(r"lap 1  standing  4.* clean(?s:.*)km/h", answer.out)
 
 
+def test_another_car(hotlap, refused):
+    answer = hotlap("drive", "casual", "--laps", 1, "--car", "grip=0.8,power=0.9", "--json")
+    assert (answer.code, answer.figures["car"]) == (0, "grip=0.8,power=0.9")
+    assert answer.figures["laps"][0]["time_sec"] > 44.0
+    arguments = ("drive", "casual", "--rivals", "casual", "--car", "grip=0.9")
+    assert "--car: the cars of a race are all the standard car." in refused(*arguments)
+
+
 def test_rivals_make_it_a_race(hotlap):
     arguments = ("drive", "champion", "--laps", 1, "--rivals", "champion@0.3*2,champion@0.2")
     answer = hotlap(*arguments, "--json")

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,6 +56,39 @@ def test_bad_input_is_refused_in_one_line(refused):
     assert "episodes must be from 1" in refused("evaluate", "casual", "--episodes", "9" * 30, "--json")
     assert "'--episodes'" in refused("evaluate", "casual", "--episodes", "many")
     assert "'--seed'" in refused("evaluate", "casual", "--seed", "1.5", "--json")
+
+
+def test_another_car_is_measured_against_its_own_optimum(hotlap, monkeypatch):
+    from hotlap.optimal import reference as module
+
+    asked = []
+
+    def find(track, notify, car):
+        asked.append(car)
+        return SimpleNamespace(lap_time_s=30.0)
+
+    monkeypatch.setattr(module, "find_or_solve_reference", find)
+    arguments = ("evaluate", "casual", "--episodes", 1, "--start", "random")
+    answer = hotlap(*arguments, "--car", "grip=0.9", "--json")
+    standard = hotlap(*arguments, "--json")
+    assert answer.figures["car"] == "grip=0.9"
+    assert "car" not in standard.figures
+    assert [round(car.friction, 3) for car in asked] == [1.278, 1.42]
+    assert answer.figures["gap_to_optimal"] == answer.figures["median_lap_time_sec"] / 30.0 - 1.0
+    assert answer.figures["median_lap_time_sec"] > 1.03 * standard.figures["median_lap_time_sec"]
+    text = hotlap(*arguments, "--car", "grip=0.9").out
+    assert "casual on track-01, 1 random start, seed 0, car grip=0.9" in text
+
+
+def test_for_cars_that_differ_no_gap_is_claimed(hotlap):
+    answer = hotlap("evaluate", "casual", "--episodes", 2, "--start", "random", "--car", "mass=0.9:1.1", "--json")
+    assert answer.figures["gap_to_optimal"] is None
+    assert "no gap to the optimum: each start has a car of its own (mass=0.9:1.1)." in answer.err
+
+
+def test_a_bad_car_is_refused_in_one_line(refused):
+    assert "--car: grip_low must be from 0.5 to 1.5, got 9.0" in refused("evaluate", "casual", "--car", "grip=9")
+    assert "one car, got cars that differ: grip=0.8:1" in refused("evaluate", "optimal", "--car", "grip=0.8:1")
 
 
 @pytest.fixture

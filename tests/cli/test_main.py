@@ -28,6 +28,23 @@ def test_python_m_hotlap_is_hotlap():
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"hotlap {package.__version__}\n", "")
 
 
+def test_the_first_garbage_collection_waits_and_later_ones_come_as_usual():
+    code = """
+import gc
+from hotlap.__main__ import FIRST_COLLECTION, collect_later
+usual, seen = gc.get_threshold(), []
+collect_later()
+gc.callbacks.append(lambda phase, info: seen.append(phase))
+kept = [[] for _ in range(FIRST_COLLECTION // 2)]
+assert not seen and gc.get_threshold()[0] == FIRST_COLLECTION
+kept += [[] for _ in range(FIRST_COLLECTION)]
+assert seen and gc.get_threshold() == usual
+print("as usual")
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert answer.stdout == "as usual\n", answer.stderr
+
+
 def test_the_documented_commands_exist():
     assert {("drive",), ("evaluate",), ("doctor",), ("tracks", "import"), ("bench", "sim")} <= set(COMMANDS)
 

@@ -5,7 +5,10 @@ import pytest
 
 from hotlap.drivers.casual import CasualDriver
 from hotlap.drivers.casual_kernels import NODE_SPEED
-from hotlap.evaluation.races import Entry, race
+from hotlap.envs.race_fleet import RaceFleet
+from hotlap.envs.settings import RacerSettings
+from hotlap.evaluation.races import DrivenCars, Entry, race
+from hotlap.sim.race import RETIRED
 
 
 class SlowCasual(CasualDriver):
@@ -50,6 +53,30 @@ def test_it_drives_around_a_parked_car():
     counts = race(entries, "track-01", laps=1, num_races=4, seed=0)
     assert counts.has_finished[:, 0].all()
     assert (counts.contacts[:, 0] == 0).all()
+
+
+def test_a_car_that_has_spun_turns_and_drives_on():
+    """Every heading, in the middle and half-way to either wall: all are back up to speed within 15 s."""
+    headings_rad, sides = np.linspace(-np.pi, np.pi, 13)[:-1], np.array([-1.0, 0.0, 1.0])
+    num_races = len(headings_rad) * len(sides)
+    fleet = RaceFleet(["track-01"], RacerSettings(), num_races, 2, 1, "grid", 1)
+    fleet.seed(np.zeros(num_races, np.uint64))
+    fleet.reset()
+    rows = 2 * np.arange(num_races)
+    node, states = fleet.scenario.ribbons.nodes[60], fleet.states
+    across_m = np.tile(0.5 * node["wall_left_m"] * sides, len(headings_rad))
+    states["x_m"][rows] = node["x_m"] - node["tangent_y"] * across_m
+    states["y_m"][rows] = node["y_m"] + node["tangent_x"] * across_m
+    road_rad = np.arctan2(node["tangent_y"], node["tangent_x"])
+    states["yaw_rad"][rows] = road_rad + np.repeat(headings_rad, len(sides))
+    states["node"][rows], states["lateral_m"][rows] = 60, across_m
+    driver, actions = CasualDriver(), np.zeros((2 * num_races, 3), np.float32)
+    driver.begin(DrivenCars(fleet, rows), 5)
+    for _ in range(15 * 60):
+        actions[rows] = driver.act(np.zeros((num_races, 0), np.float32))
+        fleet.step(actions, autoreset=False)
+    assert (fleet.entrants["status"][rows] != RETIRED).all()
+    assert (states["forward_mps"][rows] > 8.0).all()
 
 
 def test_alone_in_a_race_it_drives_as_without_one():

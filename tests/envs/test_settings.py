@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hotlap.config import as_plain, camel_case
+from hotlap.envs.domain import DomainRules
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardRules, start_code
 from hotlap.errors import ConfigError
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
@@ -27,6 +28,12 @@ DEFAULTS = {
 ADDITIONS = {
     "weights": {"progressLength": 0.0, "progressTime": 0.0, "penaltyMinSpeed": 0.0},
     "episode": {"start": "line", "spunFraction": 0.0, "numGates": 30},
+    "domain": {
+        **{f"{name}{end}": 1.0 for name in ("grip", "mass", "power") for end in ("Low", "High")},
+        "delayLow": 0,
+        "delayHigh": 0,
+        "observationNoise": 0.0,
+    },
 }
 
 
@@ -36,10 +43,10 @@ def as_written(settings: RacerSettings) -> dict[str, dict[str, object]]:
 
 def test_the_defaults():
     written = as_written(RacerSettings.load(None))
-    assert written == {part: {**DEFAULTS[part], **ADDITIONS[part]} for part in DEFAULTS}
+    assert written == {part: {**DEFAULTS.get(part, {}), **ADDITIONS[part]} for part in ADDITIONS}
 
 
-@pytest.mark.parametrize("kind", [RacerSettings, RewardRules, EpisodeRules])
+@pytest.mark.parametrize("kind", [RacerSettings, RewardRules, EpisodeRules, DomainRules])
 def test_every_setting_declares_what_it_means(kind):
     for field in fields(kind):
         assert field.metadata["meaning"].endswith(".")
@@ -105,13 +112,16 @@ def test_the_error_names_the_key(data, words):
 
 def test_the_record_of_the_simulator_has_every_value():
     rewards = RewardRules(1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 15.5, 8.5)
-    record = RacerSettings(rewards, EpisodeRules(11, 12, "random", 0.75, 13)).rules()
+    domain = DomainRules(0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 3, 4, 0.25)
+    record = RacerSettings(rewards, EpisodeRules(11, 12, "random", 0.75, 13), domain).rules()
     assert record.shape == (1,)
-    assert [float(value) for value in record[0].item()] == [
-        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 15.5, 8.5, 11, 12, START_RANDOM, 0.75, 13
-    ]  # fmt: skip
+    assert [float(value) for value in record[0].item()] == pytest.approx([
+        1.5, 2.5, -3.5, -4.5, -5.5, -6.5, 7.5, 14.5, 15.5, 8.5, 11, 12, START_RANDOM, 0.75, 13,
+        0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 3, 4, 0.25,
+    ])  # fmt: skip
     assert record.dtype["progress"] == np.float32
-    assert list(RULES_DTYPE.names) == [field.name for kind in (RewardRules, EpisodeRules) for field in fields(kind)]
+    kinds = RewardRules, EpisodeRules, DomainRules
+    assert list(RULES_DTYPE.names) == [field.name for kind in kinds for field in fields(kind)]
 
 
 def test_start_codes():

@@ -11,7 +11,15 @@ import pytest
 
 from hotlap.errors import OptimalError
 from hotlap.optimal import lap, raceline, reference
-from hotlap.optimal.reference import Reference, find_or_solve_reference, find_reference, save_reference, solved_folder
+from hotlap.optimal.reference import (
+    Reference,
+    car_digest,
+    find_or_solve_reference,
+    find_reference,
+    save_reference,
+    solved_folder,
+)
+from hotlap.sim.vehicle import CarParameters
 from hotlap.tracks.digest import track_digest
 from hotlap.tracks.registry import list_tracks, load_track, save_track, split_ids
 from tracks.shapes import circle
@@ -61,6 +69,31 @@ def test_a_saved_lap_is_not_used_for_another_road_of_the_same_id(mine, solved):
     assert find_reference(other) is None
     path.rename(path.with_name(f"mine-{track_digest(other.nodes)}.csv"))
     assert find_reference(other) is None  # not even under the right name
+
+
+def test_a_lap_is_found_for_its_own_car_only(mine, solved):
+    slippery, heavy = (CarParameters()._replace(**change) for change in ({"friction": 1.2}, {"mass_kg": 1300.0}))
+    save_reference(mine, solved)
+    path = save_reference(mine, replace(solved, lap_time_s=13.5), car=slippery)
+    assert car_digest(slippery) in path.name
+    assert find_reference(mine).lap_time_s == 12.345678
+    assert find_reference(mine, slippery).lap_time_s == 13.5
+    assert find_reference(mine, heavy) is None
+    path.rename(path.with_name(path.name.replace(car_digest(slippery), car_digest(heavy))))
+    assert find_reference(mine, heavy) is None  # not even under the right name
+    shipped = load_track("track-01")
+    assert find_reference(shipped)
+    assert find_reference(shipped, slippery) is None
+
+
+def test_the_lap_of_another_car_is_solved_for_it_and_saved(mine, solved, monkeypatch):
+    heavy, asked, said = CarParameters()._replace(mass_kg=1300.0), [], []
+    monkeypatch.setitem(sys.modules, "casadi", SimpleNamespace())
+    monkeypatch.setattr(reference, "solve_reference", lambda track, car: asked.append(car) or solved)
+    for _ in range(2):
+        assert find_or_solve_reference(mine, said.append, heavy).lap_time_s == solved.lap_time_s
+    assert asked == [heavy]
+    assert [text.split(",")[0] for text in said] == ["solving the optimal lap of mine for this car"]
 
 
 def test_a_saved_lap_is_not_used_for_another_physics_version(mine, solved, monkeypatch):
@@ -128,11 +161,13 @@ def test_a_reference_holds_both_laps_and_the_flying_one_warm_starts_the_standing
     track = SimpleNamespace(nodes="nodes")
     flying, standing = SimpleNamespace(time_s=30.0, mesh_change=1e-4), SimpleNamespace(time_s=33.0, mesh_change=2e-4)
     asked = []
-    monkeypatch.setattr(lap, "solve_flying", lambda nodes: asked.append(nodes) or flying)
-    monkeypatch.setattr(lap, "solve_standing", lambda nodes, warm_start: asked.append((nodes, warm_start)) or standing)
+    monkeypatch.setattr(lap, "solve_flying", lambda nodes, car: asked.append((nodes, car)) or flying)
+    monkeypatch.setattr(
+        lap, "solve_standing", lambda nodes, car, warm_start: asked.append((nodes, car, warm_start)) or standing
+    )
     monkeypatch.setattr(raceline, "make_raceline", lambda plan, nodes: (plan, nodes))
-    found = reference.solve_reference(track)
-    assert asked == ["nodes", ("nodes", flying)]
+    found = reference.solve_reference(track, "car")
+    assert asked == [("nodes", "car"), ("nodes", "car", flying)]
     assert (found.lap_time_s, found.standing_lap_time_s) == (30.0, 33.0)
     assert (found.mesh_change, found.standing_mesh_change) == (1e-4, 2e-4)
     assert found.raceline == (flying, "nodes")
@@ -144,7 +179,7 @@ def notices():
     return []
 
 
-def never(track):
+def never(track, car):
     raise AssertionError(f"{track.track_id} was solved")
 
 
@@ -158,7 +193,7 @@ def test_a_known_lap_is_not_solved_again(monkeypatch, notices):
 def test_an_unknown_lap_is_solved_once_and_saved(monkeypatch, mine, notices):
     known = find_reference(load_track("track-01"))
     solved = []
-    monkeypatch.setattr(reference, "solve_reference", lambda track: solved.append(track) or known)
+    monkeypatch.setattr(reference, "solve_reference", lambda track, car: solved.append(track) or known)
     assert find_or_solve_reference(mine, notices.append) is known
     assert solved == [mine]
     [notice] = notices
@@ -169,7 +204,7 @@ def test_an_unknown_lap_is_solved_once_and_saved(monkeypatch, mine, notices):
 
 
 def test_a_lap_that_cannot_be_solved_is_reported(monkeypatch, mine, notices):
-    def give_up(track):
+    def give_up(track, car):
         raise OptimalError("the optimal lap did not converge.")
 
     monkeypatch.setattr(reference, "solve_reference", give_up)

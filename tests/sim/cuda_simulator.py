@@ -3,14 +3,18 @@
 import hashlib
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import cuda
 from numba.cuda.simulator.kernel import BlockThread
 
+from hotlap.envs.domain import DomainRules
 from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cuda
+from hotlap.sim.cuda_engine import CudaEngine
+from hotlap.sim.domain import make_actions
 from hotlap.sim.engine import Engine, Scenario
 from hotlap.sim.ribbon import FAR_SPAN, Ribbons, pack_ribbons
 from hotlap.sim.step import Batch
@@ -20,7 +24,8 @@ from hotlap.tracks.registry import load_track
 
 NUM_CARS = 3
 NUM_STEPS = 12
-OBSERVATIONS = "road", "road-2"
+# Everything by which cars can differ.
+DOMAIN = DomainRules(0.8, 1.1, 0.9, 1.2, 0.7, 1.0, 1, 4, 0.02)
 
 
 def as_plain(value: Any) -> Any:
@@ -47,6 +52,21 @@ def scenario() -> Scenario:
     rules["spun_fraction"], rules["penalty_min_speed_mps"], rules["stillness_speed_mps"] = 0.5, 14.0, 100.0
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
     return Scenario(ribbons, car_record(), rules)
+
+
+def different_cars() -> Scenario:
+    """Cars that all differ, and whose actions arrive late."""
+    plain = scenario()
+    for name, value in DOMAIN.rules().items():
+        plain.rules[name] = value
+    return plain._replace(cars=DOMAIN.car_records(NUM_CARS))
+
+
+CASES: dict[str, Callable[[], tuple[Scenario, str]]] = {
+    "road": lambda: (scenario(), "road"),
+    "road-2": lambda: (scenario(), "road-2"),
+    "domain": lambda: (different_cars(), "road-2"),
+}
 
 
 def digests(batch: Batch) -> dict[str, str]:
@@ -76,9 +96,9 @@ def drive(engine: Engine, world: Scenario, observation: str) -> dict[str, Any]:
     batch = engine.make_batch(NUM_CARS, num_observations(observation))
     batch.states["track"], batch.states["seed"] = np.arange(NUM_CARS) % 2, np.arange(NUM_CARS)
     engine.reset(np.ones(NUM_CARS, np.bool_), world, batch)
-    after = [digests(batch)]
+    after, actions = [digests(batch)], make_actions(NUM_CARS, int(world.rules["delay_high_ticks"][0]))
     for step in range(NUM_STEPS):
-        actions = golden_traces.scripted_actions(batch.obs, step)
+        actions[:, :3] = golden_traces.scripted_actions(batch.obs, step)
         engine.step(actions, world, batch, autoreset=True, repeat=1 + step % 3)
         after.append(digests(batch))
     actions[1, 2] = np.nan
@@ -100,8 +120,10 @@ def main() -> dict[str, Any]:
     BlockThread.start = start_and_wait
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
-    engine, world = batch_cuda.CudaEngine(), scenario()
-    found: dict[str, Any] = {observation: drive(engine, world, observation) for observation in OBSERVATIONS}
+    engine = CudaEngine()
+    found: dict[str, Any] = {name: drive(engine, *make()) for name, make in CASES.items()}
+    world = scenario()
+    engine.observe(world, engine.make_batch(NUM_CARS))
     return {**found, "unlike_ribbons": unlike_ribbons(world, engine)}
 
 

@@ -116,7 +116,7 @@ def test_observing_again_sees_the_same_and_a_reset_changes_only_the_cars_in_the_
         world.step(actions_at(tick, 12))
     before, seen = world.states.copy(), world.batch.obs.copy()
     world.batch.obs[:] = -1.0
-    batch_cpu.observe_cars(world.ribbons, world.cars, world.batch)
+    batch_cpu.observe_cars(*world.scenario, world.batch)
     assert np.array_equal(world.batch.obs, seen)
     mask = np.arange(12) % 3 == 0
     batch_cpu.reset_cars(mask, world.ribbons, world.cars, world.rules, world.batch)

@@ -14,11 +14,12 @@ from hotlap.envs.spaces import num_observations
 from hotlap.errors import CudaError
 from hotlap.sim import batch_cuda
 from hotlap.sim.batch_cpu import CpuEngine
-from hotlap.sim.batch_cuda import CudaCars, CudaEngine, find_problem
+from hotlap.sim.batch_cuda import CudaCars, find_problem
 from hotlap.sim.cuda_compilation import check_exact
+from hotlap.sim.cuda_engine import CudaEngine
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.tracks.golden_traces import physics_version
-from sim.cuda_simulator import OBSERVATIONS, drive, scenario
+from sim.cuda_simulator import CASES, drive
 from sim.worlds import World, nodes_of
 
 # This source and these tests, whichever are installed.
@@ -38,8 +39,8 @@ def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator(tmp_path):
     assert answer.returncode == 0, answer.stderr
     answers = json.loads(answer.stdout)
     assert answers.pop("unlike_ribbons") == []
-    for observation in OBSERVATIONS:
-        found, expected = answers[observation], drive(CpuEngine(), scenario(), observation)
+    for observation in CASES:
+        found, expected = answers[observation], drive(CpuEngine(), *CASES[observation]())
         for step, (mine, other) in enumerate(zip(found["after"], expected["after"], strict=True)):
             assert [name for name in mine if mine[name] != other[name]] == [], f"{observation}: call {step}"
         assert found == expected
@@ -81,6 +82,7 @@ def test_the_physics_version_is_the_same_on_the_gpu():
         (1, "rays", {}),
         (4, "rays", {}),
         (4, "road", {"start": START_RANDOM, "spun_fraction": 0.3, "penalty_min_speed_mps": 8.0}),
+        (4, "road-2", {"start": START_RANDOM, "spun_fraction": 0.3, "progress_time_s": 24.0}),
     ],
 )
 def test_8192_cars_on_a_real_gpu_give_the_bits_of_the_cpu(repeat, observation, rules):

@@ -1,4 +1,4 @@
-"""The guide: on roads where the line of least curvature is known."""
+"""The guide: on roads where the quickest line is known."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def oval(straight_m: int = 200, radius_m: float = 30.0) -> RibbonNodes:
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
 def test_on_a_circle_it_stays_at_one_distance_and_uses_the_given_grip(direction):
-    """Second differences of even points are in proportion to the radius, so the shorter line at the inner edge wins."""
+    """A lap at the limit of grip takes as long as the root of the radius, so the line at the inner edge is quickest."""
     left_m, progress_mps = guide_line(circle(60.0, direction))
     assert left_m == pytest.approx(direction * ROOM_M, abs=0.02)
     inner_m = 60.0 - ROOM_M
@@ -54,7 +54,7 @@ def test_it_enters_a_bend_outside_passes_its_apex_inside_and_leaves_outside():
     nodes = oval()
     left_m, progress_mps = guide_line(nodes)
     apex = 200 + round(0.5 * np.pi * 30.0)
-    assert left_m[apex] == pytest.approx(ROOM_M, abs=0.05)  # a left bend
+    assert left_m[apex] > 0.9 * ROOM_M  # a left bend
     assert left_m[apex - 80 : apex].min() < -0.4 * ROOM_M
     assert left_m[apex : apex + 80].min() < -0.4 * ROOM_M
     assert np.abs(left_m).max() <= ROOM_M + 1e-9
@@ -77,7 +77,7 @@ def test_a_mirrored_road_has_the_mirrored_guide():
 
 
 @pytest.mark.parametrize("track_id", ["track-01", "track-02", "track-03"])
-def test_it_keeps_off_the_edges_and_its_lap_is_a_tenth_slower_than_the_optimum_at_most(track_id):
+def test_it_keeps_off_the_edges_and_its_lap_is_little_slower_than_the_optimum(track_id):
     track = load_track(track_id)
     nodes = track.nodes
     left_m, progress_mps = guide_line(nodes)
@@ -86,4 +86,4 @@ def test_it_keeps_off_the_edges_and_its_lap_is_a_tenth_slower_than_the_optimum_a
     lap_s = float((nodes.step_m / progress_mps).sum())
     from hotlap.optimal.reference import find_reference
 
-    assert 1.0 < lap_s / find_reference(track).lap_time_s < 1.12
+    assert 1.0 < lap_s / find_reference(track).lap_time_s < 1.05

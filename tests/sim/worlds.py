@@ -8,6 +8,7 @@ import numpy as np
 from shapely import Polygon
 
 from hotlap.drivers.casual import CasualDriver, CasualHabits
+from hotlap.envs.settings import RacerSettings
 from hotlap.sim import batch_cpu
 from hotlap.sim.compilation import entry_point
 from hotlap.sim.engine import ALL_FINE, Scenario
@@ -92,6 +93,8 @@ class Place(NamedTuple):
 
 class World:
     """Cars on tracks, for tests that set states by hand; drivers accept it as a fleet."""
+
+    settings = RacerSettings()
 
     def __init__(
         self,

@@ -1,10 +1,12 @@
 """A run that was stopped, killed or extended, and then resumed, is bit-identical to an uninterrupted one."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hotlap.envs.domain import DomainRules
 from hotlap.errors import ModelError, StateError
 from hotlap.learning.cars import Cars
 from hotlap.learning.ppo import PPO
@@ -61,6 +63,21 @@ def test_a_run_stopped_and_resumed_three_times_is_bit_identical(tmp_path, whole,
     assert all(7 <= step < 100 for step in reached)
     train(config, tmp_path, resume=True)
     assert_same_run(tmp_path, whole(config), config)
+
+
+def test_a_run_with_cars_that_differ_is_resumed_bit_identically(tmp_path, unevaluated):
+    domain = DomainRules(0.9, 1.1, 0.9, 1.1, 0.9, 1.1, 1, 4, 0.02)
+    config = tiny_config(num_envs=3)
+    racer = replace(config.racer, domain=domain)
+    config = replace(config, racer=racer)
+    train(config, tmp_path / "whole")
+    train(config, tmp_path / "parts", stop_at=40)
+    train(config, tmp_path / "parts", resume=True)
+    assert_same_run(tmp_path / "parts", tmp_path / "whole", config)
+    plain = tiny_config(num_envs=3)
+    train(plain, tmp_path / "plain")
+    saved = [tensors(RunFolder(tmp_path / name, plain.experiment_id).model) for name in ("whole", "plain")]
+    assert saved[0] != saved[1]
 
 
 @EVERYWHERE

@@ -9,13 +9,17 @@ from hotlap.tracks.registry import load_track
 from hotlap.web.drivers import policy_of
 from hotlap.web.race_replay_format import RivalGroup, RivalRace
 from hotlap.web.replay_format import quantise
+from hotlap.web.rival_kernels import CASUAL_VERSION
 from hotlap.web.rival_races import CasualRivals, make_pilots, start_race
+
+
+def _digest_of(driver: str, track_id: str) -> int:
+    return CASUAL_VERSION if driver == "casual" else zlib.crc32(policy_of(driver, track_id))
 
 
 def drive_a_race(track_id: str, *drivers: str, laps: int = 1) -> RivalRace:
     """A race against one car of each driver, the person last on the grid."""
-    digests = {driver: 0 if driver == "casual" else zlib.crc32(policy_of(driver, track_id)) for driver in drivers}
-    groups = tuple(RivalGroup(driver, digests[driver], 1) for driver in drivers)
+    groups = tuple(RivalGroup(driver, _digest_of(driver, track_id), 1) for driver in drivers)
     slots, count = (len(drivers), *range(len(drivers))), len(drivers) + 1
     digest, nothing = track_digest(load_track(track_id).nodes), np.zeros((1, 3), np.float32)
     race = RivalRace(digest, laps, groups, slots, nothing, np.full(count, np.nan, np.float32))

@@ -48,6 +48,7 @@ def steered(race: RivalRace) -> RivalRace:
         (lambda r: replace(r, slots=(0, 1, 2)), "re-simulated it takes"),
         (lambda r: replace(r, rivals=tuple(reversed(r.rivals))), "re-simulated it takes"),
         (lambda r: replace(r, rivals=(r.rivals[0], RivalGroup("generalist", 7, 1))), "another version here"),
+        (lambda r: replace(r, rivals=(RivalGroup("casual", 0, 1), r.rivals[1])), "'casual' is another version here"),
         (lambda r: replace(r, rivals=(r.rivals[0], RivalGroup("run:nobody", 7, 1))), "is not known here"),
         (lambda r: replace(r, race_version="1-000000000000"), "race version 1-000000000000"),
         (lambda r: replace(r, track_digest="0" * 16), "on road 0000000000000000"),

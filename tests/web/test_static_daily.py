@@ -4,6 +4,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from hotlap.tracks.digest import track_digest
+from hotlap.tracks.registry import about_generated, load_track
 from hotlap.web.page_data import DAY_ONE, daily_track
 
 pytestmark = pytest.mark.timeout(120)
@@ -18,8 +20,20 @@ def test_the_page_knows_the_servers_track_of_the_day(static_page, open_page):
         f"import('./js/daily.js').then(({{ dailyTrack }}) => {times}.map((time) => dailyTrack(1000 * time)))"
     )
     assert found == [{"day": day.isoformat(), "track": daily_track(day)} for day in days]
-    # This page has other tracks than the day's, so none is offered.
-    assert page.evaluate("document.querySelector('#daily') === null")
+    # The page builds the day's road itself, of its line: the server's, by its digest.
+    page.wait("document.querySelector('#daily')")
+    day, track = page.evaluate("[hotlap.app.daily.day, hotlap.app.daily.id]")
+    assert daily_track(datetime.fromisoformat(day).date()) == track
+    page.click("#daily")
+    page.wait(f"hotlap.state().track === '{track}' && hotlap.state().tick > 60")
+    assert page.evaluate("hotlap.app.track.road") == track_digest(load_track(track).nodes)
+    assert page.evaluate("hotlap.app.track.medals_sec.gold > 0")
+    roads = page.evaluate(
+        "Promise.all(['train-007', 'test-024'].map(async (id) => (await import('./js/tracks.js'))"
+        ".loadTrack(id, hotlap.app.engine.description, true))).then((all) => all.map((one) => one.road))"
+    )
+    assert roads == [about_generated(track)["road"] for track in ("train-007", "test-024")]
+    assert page.errors == []
 
 
 def test_the_track_of_the_day_is_offered_and_has_a_board_of_its_own(web_server, open_page):

@@ -1,11 +1,17 @@
 """The static page in a real browser: watch, race, keys, replays, without a server behind it."""
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hotlap
+from hotlap.benchmark.people import verify_people
+from hotlap.benchmark.protocol import load_protocol
 from hotlap.drivers.packed import PackedDriver
+from hotlap.errors import ReplayError
 from hotlap.evaluation.evaluate import drive_compiled, make_evaluation_fleet
 from hotlap.evaluation.telemetry import record_laps
 from hotlap.runs.find_driver import find_driver
@@ -190,7 +196,7 @@ def test_the_engine_is_silent_at_first_then_follows_the_speed_and_the_choice_is_
     assert page.errors == []
 
 
-def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static_page, open_page):
+def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static_page, open_page, tmp_path):
     """As a practised person might: ten key changes a second at most, and nothing but four keys."""
     page = open_page(f"{static_page.url}?driver=casual#race")
     drive_race(page, laps=2)
@@ -208,3 +214,25 @@ def test_a_key_driver_beats_the_casual_driver_cleanly_and_the_lap_is_kept(static
     page.wait("document.querySelector('#board tr.mine')")
     assert f"{best_s:.3f}"[:5] in page.evaluate("document.querySelector('#board tr.mine').textContent")
     assert page.errors == []
+
+    # The drive as a file: verified as laps of people are, and refused with another time or input.
+    page.evaluate(
+        "URL.createObjectURL = (file) => { file.text().then((text) => { hotlap.given = text; }); return '#'; }"
+    )
+    page.click("#give-laps")
+    given = json.loads(page.wait("hotlap.given"))
+    path = tmp_path / "hotlap-laps.json"
+    path.write_text(json.dumps(given))
+    [track] = verify_people(path, load_protocol(), lambda track: casual_s).tracks
+    flying = [time_s for time_s, is_clean in own[1:] if is_clean]
+    assert (track.track, track.people, track.laps, track.median_lap_s) == ("track-01", 1, 1, flying[0])
+    assert track.faster_rate == 1.0
+    [entry] = given["entries"]
+    assert set(entry) == {"track", "physics", "lap", "lap_time_sec", "clean", "date", "replay", "driver", "kind"}
+    assert re.fullmatch("person-[0-9a-f]{8}", entry["driver"])  # no name was typed
+    steered = replay.actions.copy()
+    steered[600, 0] = -steered[600, 0] if steered[600, 0] else 1.0
+    for forged in ({"lap_time_sec": best_s - 1.0}, {"replay": replace(replay, actions=steered).to_text()}):
+        path.write_text(json.dumps({**given, "entries": [{**entry, **forged}]}))
+        with pytest.raises(ReplayError, match="entry 0"):
+            verify_people(path, load_protocol(), lambda track: casual_s)

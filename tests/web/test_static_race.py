@@ -68,8 +68,20 @@ def test_the_result_says_where_time_was_lost(static_page, open_page):
     assert page.errors == []
 
 
+UNDER = """(() => {
+  const { stage, canvas } = hotlap.app;
+  const [x, y] = stage.camera.toScreen(stage.cars[0].pose.x, stage.cars[0].pose.y);
+  const box = canvas.getBoundingClientRect();
+  return document.elementFromPoint(box.left + x / stage.dpr, box.top + y / stage.dpr).id;
+})()"""
+
+
 def test_restart_is_instant_and_a_car_comes_back_to_its_checkpoint(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
+    page = open_page(f"{static_page.url}#race", 1280, 720)
+    page.wait(START)
+    page.wait(f"{UNDER} === 'overlay' || {UNDER} === 'canvas'")  # no panel hides the own car before the start
+    side = "document.querySelector('#side')"
+    assert page.evaluate(f"{side}.scrollHeight <= {side}.clientHeight && !{side}.classList.contains('more')")
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     seconds = page.evaluate(

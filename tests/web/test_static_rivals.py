@@ -11,8 +11,12 @@ from hotlap.sim.race_cpu import CpuRaceEngine
 from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record
+from hotlap.tracks.digest import track_digest
 from hotlap.tracks.golden_traces import golden_rules
 from hotlap.tracks.registry import load_track
+from hotlap.web.race_replay_format import RivalGroup, RivalRace
+from hotlap.web.rival_kernels import CASUAL_VERSION
+from hotlap.web.rival_races import CasualRivals, start_race
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -105,3 +109,33 @@ def test_the_casual_rival_laps_as_the_casual_driver_does(static_page, open_page)
     )
     assert is_clean
     assert lap_s == pytest.approx(40.73, rel=0.08)  # its first lap, from the grid
+
+    # Rivals that are turned around, or stand behind a car that does not start, drive as the server's do.
+    line_up(page, numRivals=3, kind="casual", laps=2, place="front")
+    states = page.evaluate(
+        "(() => { const { stage } = hotlap.app; const { world } = stage; const { size, fields } = world.records.state;"
+        "const at = (car) => (world.at.states + car * size + fields.yaw_rad[1]) >> 2;"
+        "world.f32[at(1)] += 2.5; world.f32[at(3)] -= 1.5; stage.onTick = null;"
+        "stage.cars[0].pilot = { act: () => world.setAction(0, 0, 0, 0) };"
+        "for (const car of stage.cars.slice(1)) car.pilot.begin();"
+        "for (let k = 0; k < 1200; k += 1) stage.advance();"
+        "return [...world.u8.subarray(world.at.states, world.at.states + 4 * size)]; })()"
+    )
+    fleet = start_race(rival_race((0, 1, 2, 3), CASUAL_VERSION), "track-01")
+    fleet.states["yaw_rad"][[1, 3]] += np.array([2.5, -1.5], np.float32)
+    rivals, actions = CasualRivals(fleet, range(1, 4)), np.zeros((4, 3), np.float32)
+    for _ in range(1200):
+        rivals.act(actions)
+        fleet.step(actions, autoreset=False)
+    there = np.frombuffer(bytes(states), fleet.states.dtype)
+    for column in ("x_m", "y_m", "yaw_rad", "forward_mps"):
+        assert there[column].tobytes() == fleet.states[column].tobytes(), column
+    assert (fleet.states["forward_mps"][1:] > 10.0).all()
+    assert page.errors == []
+
+
+def rival_race(slots, version):
+    """Two laps of track-01 against casual rivals; nobody has driven yet."""
+    nothing, times_s = np.zeros((1, 3), np.float32), np.full(len(slots), np.nan, np.float32)
+    rivals = (RivalGroup("casual", version, len(slots) - 1),)
+    return RivalRace(track_digest(load_track("track-01").nodes), 2, rivals, slots, nothing, times_s)

@@ -16,7 +16,7 @@ from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory
 from hotlap.sim.race import Field
 from hotlap.sim.ribbon import Ribbons
 from hotlap.sim.step import Batch, make_batch
-from hotlap.sim.world import NUM_OBSERVATIONS
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS
 
 STATIC = Path(str(files("hotlap.web"))) / "static"
 DESCRIPTION = json.loads((STATIC / "sim.json").read_text(encoding="utf-8"))
@@ -125,14 +125,19 @@ class WasmEngine:
         return {
             "tracks": tracks, "num_tracks": len(tracks), "nodes": nodes, "num_nodes": len(nodes),
             "portals": portals, "num_portals": len(portals), "cars": scenario.cars, "rules": scenario.rules,
-            "num_cars": len(batch.states), **batch._asdict(),
+            "num_car_records": len(scenario.cars), "num_cars": len(batch.states), **batch._asdict(),
         }  # fmt: skip
 
     def reset(self, mask, scenario: Scenario, batch: Batch) -> None:
         self._call_cars("reset", scenario, batch, mask=mask)
 
     def step(self, actions, scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int) -> int:
-        return self._call_cars("step", scenario, batch, actions=actions, autoreset=autoreset, repeat=repeat)
+        columns = {"num_action_columns": actions.shape[1]}
+        lent = self._lend(actions)
+        bad = self._call_cars("step", scenario, batch, actions=lent, autoreset=autoreset, repeat=repeat, **columns)
+        if actions.shape[1] > NUM_ACTIONS:  # those under way
+            actions[:] = lent
+        return bad
 
     def observe(self, scenario: Scenario, batch: Batch) -> None:
         self._call_cars("observe", scenario, batch, num_observations=batch.obs.shape[1])

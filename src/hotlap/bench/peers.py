@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 
 from hotlap.bench.simulator import measure_sim
-from hotlap.envs.racer import DEFAULT_TRACK
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 ENVPOOL_ENVS = 64
 

@@ -20,11 +20,11 @@ from hotlap.sim.version import PHYSICS_VERSION
 from hotlap.web.replay_format import Replay
 from hotlap.web.replays import make_race_fleet
 
-FORMAT = "hotlap-board-1"  # what the page's leaderboard gives as a download
+FORMAT = "hotlap-board-1"  # what the page gives as a download: a visitor's own drives, or a server's leaderboard
 MAX_FILE_BYTES = 256 << 20
 MAX_LAPS = 100  # of one replay: no track of the benchmark is as short
 HEADS = ["track", "people", "clean flying laps", "median lap", "casual driver", "people faster than it"]
-_REMEDY = "The page's leaderboard gives such a file as a download."
+_REMEDY = "The page's board gives such a file as a download."
 # Nobody is ever stuck on the page; a drive goes on until its last tick.
 _RULES = DriveRules(MAX_LAPS, 1, 2 * MAX_TICKS, 0.0)
 

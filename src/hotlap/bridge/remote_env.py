@@ -12,7 +12,7 @@ from hotlap.bridge.client import connect_to_racer, read_reset, read_step
 from hotlap.bridge.protocol import DEFAULT_URL, Reset, Step, encode
 from hotlap.config import as_plain, camel_case
 from hotlap.envs.infos import Info
-from hotlap.envs.racer import DEFAULT_TRACK, Observation, start_option
+from hotlap.envs.racer import Observation, start_option
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import (
     DEFAULT_OBSERVATION,
@@ -24,6 +24,7 @@ from hotlap.envs.spaces import (
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.sim.world import NUM_ACTIONS
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 _ACTION_SHAPE = (NUM_ACTIONS,)
 

@@ -62,6 +62,8 @@ class RemoteCars:
         if not self.track_ids:
             raise ConfigError("track_id: at least one track is needed, got an empty list.")
         check_repeat(self.action_repeat)
+        if self.settings.domain.delay_high_ticks:
+            raise ConfigError("delayHigh: a fleet behind a bridge cannot save actions under way. Use 0, or no bridge.")
         num_observations(self.observation)
 
 

@@ -7,9 +7,9 @@ from hotlap.bridge.protocol import DEFAULT_URL
 from hotlap.bridge.remote_env import refuse_render_mode
 from hotlap.bridge.remote_fleet import RemoteCars, RemoteFleet
 from hotlap.envs.fleet_vector import FleetVectorEnv
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 
 class RemoteRacerVectorEnv(FleetVectorEnv):

@@ -11,11 +11,11 @@ from hotlap.config import Range, check_number
 from hotlap.envs.fleet import REPEATS, Fleet
 from hotlap.envs.race_defaults import RaceStart
 from hotlap.envs.race_fleet import CARS_PER_RACE, RaceFleet, check_grid
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import DEFAULT_OBSERVATION
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 _ABSENT = (b"", b"null")
 _NUM_ENVS = Range(1, MAX_ENVS)

@@ -8,8 +8,9 @@ import typer
 
 from hotlap.atomic_files import writable
 from hotlap.cli import exit_codes
-from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_road
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, CarOption, own_road, read_car
 from hotlap.cli.output import Json, counted, print_json, progress_bar, seconds
+from hotlap.errors import ConfigError
 
 if TYPE_CHECKING:
     from hotlap.envs.fleet import Fleet
@@ -27,6 +28,7 @@ def drive(
         typer.Option(metavar="DRIVER,…", help="Others on the road, written as for `hotlap race`: casual*2,champion."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the driver, and of the grid.")] = 0,
+    car: CarOption = None,
     png: Annotated[Path | None, typer.Option(help="Write a picture of the driven line, coloured by speed.")] = None,
     video: Annotated[Path | None, typer.Option(help="Write a film of the drive, .mp4 or .gif.")] = None,
     as_json: Json = False,
@@ -49,14 +51,20 @@ def drive(
     others = find_entries(rivals.split(","), track) if rivals is not None else []
     entries = [Entry(driver, make_driver(driver, model)), *others]
     check_entries(entries)
+    domain = read_car(car)
+    if others and not domain.is_standard:
+        raise ConfigError("--car: the cars of a race are all the standard car. Leave out --car or --rivals.")
     filming = RaceVideo(places["video"]) if "video" in places else nullcontext()
     with filming as film, progress_bar(f"{driver} on {track}") as progress:
         task: dict[str, Any] = {"num_laps": laps, "seed": seed, "progress": progress}
-        trace, counts = _drive_race(entries, track, film, task) if others else _drive(entries[0], track, film, task)
+        if others:
+            trace, counts = _drive_race(entries, track, film, task)
+        else:
+            trace, counts = _drive(entries[0], track, film, {**task, "domain": domain}), None
     if "png" in places:
-        _draw(trace, track, driver, places["png"])
+        _draw(trace, track, f"{driver} driver{f', car {domain}' if car else ''}", places["png"])
     if as_json:
-        _print_json(driver, track, trace, others, counts, places)
+        _print_json(driver, track, trace, others, counts, places, str(domain))
     else:
         _print_laps(trace, laps, counts)
         for name, path in places.items():
@@ -65,9 +73,7 @@ def drive(
         raise typer.Exit(exit_codes.BELOW_ASKED)
 
 
-def _drive(
-    entry: "Entry", track: str, film: "RaceVideo | None", task: dict[str, Any]
-) -> "tuple[Telemetry, RaceCounts | None]":
+def _drive(entry: "Entry", track: str, film: "RaceVideo | None", task: dict[str, Any]) -> "Telemetry":
     """The laps of one car alone."""
     from hotlap.envs.rendering import draw_frame
     from hotlap.evaluation.telemetry import record_laps
@@ -77,7 +83,7 @@ def _drive(
             state, obs = fleet.states[0], fleet.batch.obs[0]
             film.add_frame(int(state["tick"]), lambda: draw_frame(fleet.tracks[0], state, obs, fleet.top_speed_mps))
 
-    return record_laps(entry.driver, track, **task, on_tick=show), None
+    return record_laps(entry.driver, track, **task, on_tick=show)
 
 
 def _drive_race(
@@ -89,7 +95,7 @@ def _drive_race(
     return record_race(entries, track, **task, on_tick=film.add if film else None)
 
 
-def _draw(trace: "Telemetry", track: str, driver: str, place: Path) -> None:
+def _draw(trace: "Telemetry", track: str, who: str, place: Path) -> None:
     from hotlap.tracks.maps.track_map import draw_track
     from hotlap.tracks.registry import load_track
 
@@ -98,7 +104,7 @@ def _draw(trace: "Telemetry", track: str, driver: str, place: Path) -> None:
     draw_track(
         about.nodes,
         place,
-        title=f"{about.name} · {driver} driver",
+        title=f"{about.name} · {who}",
         subtitle=f"{counted(len(trace.laps), 'lap')}, best {seconds(best_s)}",
         raceline=trace.line,
     )
@@ -111,6 +117,7 @@ def _print_json(
     others: "list[Entry]",
     counts: "RaceCounts | None",
     places: dict[str, Path],
+    car: str,
 ) -> None:
     race = None
     if counts is not None:
@@ -129,6 +136,7 @@ def _print_json(
             "laps": [{"time_sec": lap.time_s, "clean": lap.is_clean} for lap in trace.laps],
             "top_speed_mps": float(trace.speed_mps.max()),
             "race": race,
+            **({"car": car} if car else {}),
             **{name: str(places[name]) if name in places else None for name in ("png", "video")},
         }
     )

@@ -1,20 +1,36 @@
-"""The driver argument of commands: its help, a model's own track, and whether that is still the same road."""
+"""The arguments that name a driver and its car, a model's own track, and whether that is still the same road."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from hotlap.envs.domain import DomainRules
     from hotlap.models.model_file import ModelFile
 
 
 DRIVER_NAME = "RUN|MODEL|DRIVER"
 DRIVER_HELP = "A run, a model file, or a driver that comes with Hotlap: champion, generalist, casual, optimal."
 
+CarOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME=NUMBER,…",
+        help="Another car: factors of grip, mass and power, delay in ticks, noise. LOW:HIGH draws for each start.",
+    ),
+]
+
+
+def read_car(text: str | None) -> "DomainRules":
+    """The car that `--car` asks for; the standard one without it."""
+    from hotlap.envs.domain import DomainRules, parse_domain
+
+    return DomainRules() if text is None else parse_domain(text, "--car")
+
 
 def own_track(model: "ModelFile | None") -> str:
     """The track that a model was trained on, which may be `generated`; the default one for a built-in driver."""
-    from hotlap.envs.racer import DEFAULT_TRACK
+    from hotlap.tracks.registry import DEFAULT_TRACK
 
     return (model and model.card.track) or DEFAULT_TRACK
 

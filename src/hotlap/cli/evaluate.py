@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotlap.cli.allowed_imports import AllowImport, import_and_say
-from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, own_track, say_if_other_road
+from hotlap.cli.driver_lookup import DRIVER_HELP, DRIVER_NAME, CarOption, own_track, read_car, say_if_other_road
 from hotlap.cli.output import Json, counted, percent, print_json, progress_bar, seconds
 from hotlap.errors import ConfigError
 from hotlap.evaluation.baseline import CASUAL_EPISODES
@@ -51,6 +51,7 @@ def evaluate(
     device: Annotated[
         str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one. The laps are the same.")
     ] = "cpu",
+    car: CarOption = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -58,7 +59,7 @@ def evaluate(
 
     A model drives from random starts, and once from the line; casual and optimal drive from the line.
 
-    The gap is that of the median lap. For a run its best model is used.
+    The gap is that of the median lap, to the optimal lap of the same car. For a run its best model is used.
 
     For a model of another environment the mean return is measured.
 
@@ -73,10 +74,11 @@ def evaluate(
     tracks = _split_tracks(split)
     model = find_driver_model(driver, tracks[0] if tracks else track)
     if model is not None and not model.card.is_racer:
-        if track is not None or tracks:
-            option, environment = "split" if tracks else "track", model.card.environment
+        if track is not None or tracks or car is not None:
+            option = "split" if tracks else "track" if track is not None else "car"
+            what, environment = "cars" if option == "car" else "tracks", model.card.environment
             raise ConfigError(
-                f"--{option}: {environment}, the environment of {model.path}, has no tracks. Leave it out."
+                f"--{option}: {environment}, the environment of {model.path}, has no {what}. Leave it out."
             )
         _evaluate_returns(model.path, MODEL_EPISODES if episodes is None else episodes, seed, allowed, as_json)
         return
@@ -86,6 +88,7 @@ def evaluate(
         "start": ("random" if is_model else "line") if start is None else start,
         "seed": seed,
         "device": _device(device, is_model),
+        "domain": read_car(car),
     }
     if split is not None:
         _evaluate_split(driver, model, split, tracks, task, as_json)
@@ -146,9 +149,12 @@ def _measure(
 
     if track == GENERATED:  # many roads, whose optimal laps nobody has solved
         return _drive(driver, model, track, task), None
-    about = load_track(track)
+    about, domain = load_track(track), task["domain"]
     result = _drive(driver, model, track, task)
-    reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True))
+    if domain.is_drawn:
+        typer.echo(f"no gap to the optimum: each start has a car of its own ({domain}).", err=True)
+        return result, None
+    reference = find_or_solve_reference(about, lambda text: typer.echo(text, err=True), domain.car)
     return (result.against(reference.lap_time_s) if reference else result), reference
 
 
@@ -203,10 +209,11 @@ def _with_line(figures: dict[str, Any], from_line: "Evaluation | None") -> dict[
 
 
 def _describe_starts(result: "Evaluation") -> str:
+    car = f", car {result.car}" if result.car else ""
     if result.start == "line":
-        return f"{counted(result.episodes, 'episode')} from the line"
+        return f"{counted(result.episodes, 'episode')} from the line{car}"
     where = "random start" if result.start == "random" else f"start {result.start}"
-    return f"{counted(result.episodes, where)}, seed {result.seed}"
+    return f"{counted(result.episodes, where)}, seed {result.seed}{car}"
 
 
 def _print_laps(

@@ -30,10 +30,10 @@ def export(
 
     Example: hotlap export results/experiments/ppo_seed42 --format onnx --out out/driver.onnx
     """
-    from hotlap.envs.racer import DEFAULT_TRACK
     from hotlap.models.model_file import read_model
     from hotlap.models.shipped_models import SHIPPED_NAMES, find_shipped
     from hotlap.runs.find_driver import find_model
+    from hotlap.tracks.registry import DEFAULT_TRACK
 
     if kind not in ("onnx", "sb3"):
         raise ConfigError(f"--format must be onnx or sb3, got {kind!r:.40}.")

@@ -58,11 +58,10 @@ class CasualDriver:
 
     def __init__(self, habits: CasualHabits | None = None) -> None:
         self.habits = habits or CasualHabits()
-        self._car = CarParameters()
 
     def begin(self, fleet: Fleet, seed: int) -> None:
         """Compute the tracks' target speeds and clear the memory."""
-        self._fleet = fleet
+        self._fleet, self._car = fleet, fleet.settings.domain.car
         self._traits = _pack_traits(self.habits, self._car)
         self._roads = _pack_roads(fleet)
         self._points = np.concatenate([self._points_of(track.nodes) for track in fleet.tracks])
@@ -86,7 +85,7 @@ class CasualDriver:
         if self._eyes:
             find_aims(seen, *road, self._aims)
             self._advice["max_speed_mps"] = self._eyes.look(self._aims["speed_mps"], self._aims["curvature_radpm"])
-            self._advice["offset_m"] = self._eyes.offset_m
+            self._advice["offset_m"], self._advice["lock"] = self._eyes.offset_m, self._eyes.lock
         actions = np.empty((len(seen), NUM_ACTIONS), np.float32)
         decide(seen, noise, *road, self._advice, actions)
         return actions

@@ -10,8 +10,9 @@ SEEN_DTYPE = np.dtype([(name, np.float64) for name in ("x_m", "y_m", "yaw_rad", 
 ROAD_DTYPE = np.dtype([("first_node", np.int64), ("num_nodes", np.int64), ("step_m", np.float64)])
 # The columns of a node: its place, the target speed, the road's direction and its curvature.
 NODE_X, NODE_Y, NODE_SPEED, NODE_TANGENT_X, NODE_TANGENT_Y, NODE_CURVATURE, NUM_NODE_COLUMNS = range(7)
-# What a driver does because of others: how far left of the centreline it drives, and how fast at most.
-ADVICE_DTYPE = np.dtype([("offset_m", np.float64), ("max_speed_mps", np.float64)])
+# What a driver does because of others: how far left of the centreline it drives, how fast at most, and the full lock
+# (1 right, -1 left) with which it turns when it is lost.
+ADVICE_DTYPE = np.dtype([("offset_m", np.float64), ("max_speed_mps", np.float64), ("lock", np.float64)])
 # What a driver would do alone: its target speed, and the sharpest curvature of the next second.
 AIM_DTYPE = np.dtype([("speed_mps", np.float64), ("curvature_radpm", np.float64)])
 BEND_AHEAD_S = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -93,6 +94,8 @@ def decide(seen, noise, roads, points, ahead_s, traits, advice, actions):
         throttle = error_mps * habits.throttle_per_mps + shake
         brake = -error_mps * habits.brake_per_mps + shake
         lift = 1.0 - habits.throttle_lift_per_steer * min(abs(steer), 1.0)
+        if advice[i].lock != 0.0:
+            steer, lift = advice[i].lock, 1.0
         actions[i, 0] = min(max(steer, -1.0), 1.0)
         actions[i, 1] = min(max(throttle, 0.0), lift) if error_mps > 0.0 else 0.0
         actions[i, 2] = min(max(brake, 0.0), habits.max_brake) if error_mps < -0.5 else 0.0

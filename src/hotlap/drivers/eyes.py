@@ -28,6 +28,17 @@ class EyeHabits:
     move_mps: float = 2.2  # speed across the road on a straight
     bend_radpm: float = 0.02  # a bend as sharp as this: it moves across at a third of that
     settle_mps: float = 1.0  # back to the middle when there is nobody
+    drift_per_m: float = 0.15  # slower by this fraction for each metre beyond where it means to drive,
+    max_drift: float = 0.3  # at most
+    grass_mps: float = 0.8  # off the road it gains speed this gently
+    lost_cosine: float = 0.8  # of the angle to the road's direction: a car that points further away is lost,
+    lost_mps: float = 3.5  # turns this slowly
+    turn_m: float = 5.5  # on a circle of this radius
+    runoff_m: float = 4.0  # beside the road
+    standing_mps: float = 1.0  # a car this slow stands: one may leave the road to pass it,
+    around_m: float = 1.0  # by this much
+    patience_s: float = 8.8  # how long it waits behind a car that stands, before it
+    crawl_mps: float = 2.2  # goes on however near that is
 
 
 class Eyes:
@@ -38,7 +49,9 @@ class Eyes:
         self._habits = habits or EyeHabits()
         self._race, self._car = rows // fleet.cars_per_race, rows % fleet.cars_per_race
         self.offset_m: Floats = fleet.states["lateral_m"][rows].astype(np.float64)
+        self.lock = np.zeros(len(rows))  # full lock of a lost car: 1 right, -1 left; 0 for a car that is not lost
         self._side = np.zeros(len(rows))  # on which side it is about to pass: 1 left, -1 right
+        self._waited_s = np.zeros(len(rows))  # behind a car that stands
 
     def look(self, target_mps: Floats, curvature_radpm: Floats) -> Floats:
         """Move `offset_m` by a tick's worth; returns the highest speed, at most the target, for every car.
@@ -56,7 +69,12 @@ class Eyes:
         their_m, their_mps = across_m[rows, blocker], speed_mps[rows, blocker]
         distance_m = np.where(has_blocker, blocked_m[rows, blocker], habits.sight_m)
 
-        left_m, right_m = self._edges(np.minimum(np.abs(curvature_radpm) / habits.bend_radpm, 1.0))
+        edges_m = self._edges()
+        margin_m = habits.edge_m + habits.bend_edge_m * np.minimum(np.abs(curvature_radpm) / habits.bend_radpm, 1.0)
+        is_standing = has_blocker & (their_mps < habits.standing_mps)
+        narrow_m = np.abs(their_m) + np.where(their_m > 0.0, edges_m[1], edges_m[0]) - margin_m - habits.clearance_m
+        margin_m = np.where(is_standing & (narrow_m <= 0.0), -habits.around_m, margin_m)
+        left_m, right_m = (np.maximum(edge_m - margin_m, 0.0) for edge_m in edges_m)
         wanted_m = self._pass(has_blocker & (target_mps > their_mps + habits.keen_mps), their_m, left_m, right_m)
         wanted_m = self._keep_clear(wanted_m, own_m, gap_m, across_m, is_there)
         wanted_m = np.clip(wanted_m, -right_m, left_m)
@@ -65,6 +83,7 @@ class Eyes:
         self.offset_m += np.clip(wanted_m - self.offset_m, -move_m, move_m)
         # The inside of a bend is sharper than its middle.
         target_mps = target_mps * np.sqrt(np.clip(1.0 - curvature_radpm * self.offset_m, 0.5, 1.0))
+        target_mps = self._stay_on_road(target_mps, own_m, own_mps, edges_m)
 
         apart_m = np.abs(their_m - own_m)
         keep_m = habits.follow_m + habits.follow_s * own_mps
@@ -72,7 +91,42 @@ class Eyes:
         may_creep = (self._side != 0.0) & (distance_m > habits.beside_m - 1.0)
         allowed_mps = np.maximum(allowed_mps, np.where(may_creep, habits.creep_mps, 0.0))
         is_held = has_blocker & (apart_m < 0.85 * habits.clearance_m)
-        return np.where(is_held, np.minimum(target_mps, allowed_mps), target_mps)
+        waits = is_held & is_standing & (own_mps < habits.standing_mps)
+        self._waited_s = np.where(
+            waits, self._waited_s + float(TICK_S), np.maximum(self._waited_s - float(TICK_S), 0.0)
+        )
+        allowed_mps = np.where(
+            self._waited_s > habits.patience_s, np.maximum(allowed_mps, habits.crawl_mps), allowed_mps
+        )
+        target_mps = np.where(is_held, np.minimum(target_mps, allowed_mps), target_mps)
+        self._find_way(own_m, own_mps, edges_m)
+        return np.where(self.lock != 0.0, habits.lost_mps, target_mps)
+
+    def _stay_on_road(
+        self, target_mps: Floats, own_m: Floats, own_mps: Floats, edges_m: tuple[Floats, Floats]
+    ) -> Floats:
+        """Slower the further it drifts towards the grass; on it, no more than a little faster than now."""
+        habits = self._habits
+        out_m = np.abs(own_m) - np.where(own_m > 0.0, *edges_m)
+        drift = np.clip(habits.drift_per_m * (out_m + habits.edge_m), 0.0, habits.max_drift)
+        target_mps = target_mps * (1.0 - drift)
+        gentle_mps = np.maximum(own_mps + habits.grass_mps, habits.lost_mps)
+        return np.where(out_m > 0.0, np.minimum(target_mps, gentle_mps), target_mps)
+
+    def _find_way(self, own_m: Floats, own_mps: Floats, edges_m: tuple[Floats, Floats]) -> None:
+        """Turn a car that points away from the road's direction: the short way, or backwards where a wall is near."""
+        habits = self._habits
+        nodes, at = self._fleet.scenario.ribbons.nodes, self._nodes()
+        yaw_rad = self._own("yaw_rad")
+        along_x, along_y = nodes["tangent_x"][at].astype(np.float64), nodes["tangent_y"][at].astype(np.float64)
+        ahead = along_x * np.cos(yaw_rad) + along_y * np.sin(yaw_rad)
+        leftward = along_x * np.sin(yaw_rad) - along_y * np.cos(yaw_rad)
+        facing = np.where(leftward > 0.0, 1.0, -1.0)
+        room_m = np.where(facing > 0.0, *edges_m) - facing * own_m + habits.runoff_m
+        has_room = (ahead > 0.0) | (habits.turn_m * (1.0 - ahead) < room_m)
+        is_turning = (self.lock != 0.0) & (ahead < 0.0) & (own_mps >= habits.standing_mps)
+        lock = np.where(is_turning, self.lock, np.where(has_room, facing, -facing))
+        self.lock = np.where(ahead < habits.lost_cosine, lock, 0.0)
 
     def _see(self) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
         """Of every car of the race, for each own car: gap, place across the road, speed, and if it is there."""
@@ -95,14 +149,16 @@ class Eyes:
         values: Floats = self._fleet.states[column][self._rows].astype(np.float64)
         return values
 
-    def _edges(self, bend: Floats) -> tuple[Floats, Floats]:
-        """How far left and right of the middle each car may drive where it is; `bend` is 0 on a straight, up to 1."""
-        nodes = self._fleet.scenario.ribbons.nodes
+    def _nodes(self) -> NDArray[np.int64]:
+        """The node of the road where each car is."""
         states = self._fleet.states[self._rows]
-        at = self._fleet.scenario.ribbons.tracks["first_node"][states["track"]] + states["node"]
-        margin_m = self._habits.edge_m + self._habits.bend_edge_m * bend
-        left_m, right_m = (np.maximum(nodes[name][at] - margin_m, 0.0) for name in ("road_left_m", "road_right_m"))
-        return left_m, right_m
+        nodes: NDArray[np.int64] = self._fleet.scenario.ribbons.tracks["first_node"][states["track"]] + states["node"]
+        return nodes
+
+    def _edges(self) -> tuple[Floats, Floats]:
+        """How far left and right of the middle the road ends where each car is."""
+        nodes, at = self._fleet.scenario.ribbons.nodes, self._nodes()
+        return nodes["road_left_m"][at].astype(np.float64), nodes["road_right_m"][at].astype(np.float64)
 
     def _pass(self, is_keen: NDArray[np.bool_], their_m: Floats, left_m: Floats, right_m: Floats) -> Floats:
         """Where to drive: beside the car in the way, on the side with more room, else in the middle.

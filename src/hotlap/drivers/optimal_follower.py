@@ -15,7 +15,7 @@ from hotlap.optimal.model import NUM_STATES, Control, State
 from hotlap.optimal.plan import ROUGH_SETTINGS, Plan
 from hotlap.optimal.plan_table import PlanTable, PlanTables, close_lap, make_table
 from hotlap.sim.ribbon_nodes import RibbonNodes
-from hotlap.sim.vehicle import TICK_S, TICKS_PER_SECOND, CarParameters
+from hotlap.sim.vehicle import TICK_S, TICKS_PER_SECOND
 
 Floats = NDArray[np.float64]
 
@@ -62,23 +62,26 @@ class OptimalDriver:
         """Solve the track's laps, or use the given plans, and compute the feedback."""
         if len(fleet.tracks) != 1:
             raise DriverError(f"the optimal driver drives one track at a time, got {len(fleet.tracks)}.")
-        self._fleet, self._nodes, self._car = fleet, fleet.tracks[0].nodes, CarParameters()
+        domain = fleet.settings.domain
+        if domain.is_drawn:
+            raise DriverError(f"the optimal driver plans for one car, got cars that differ: {domain}.")
+        self._fleet, self._nodes, self._car = fleet, fleet.tracks[0].nodes, domain.car
         headings = np.arctan2(self._nodes.tangent_y, self._nodes.tangent_x)
         self._headings = np.unwrap(np.concatenate([headings, headings[:1]]))
         self._slow_driver = CasualDriver(SLOW_HABITS)
         self._slow_driver.begin(fleet, seed)
         self._tick = 0
 
-        self._lap = self._flying or solve_flying(self._nodes, FOLLOWER_SETTINGS)
-        tables = [close_lap(make_table(self._lap, self._nodes), self._nodes.length_m)]
+        self._lap = self._flying or solve_flying(self._nodes, FOLLOWER_SETTINGS, self._car)
+        tables = [close_lap(make_table(self._lap, self._nodes, self._car), self._nodes.length_m)]
         # Each car's plan, and the arc lengths where it begins and where the flying lap takes over.
         self._plan = np.full(fleet.num_cars, _NO_PLAN)
         self._from_m, self._until_m = np.zeros(fleet.num_cars), np.full(fleet.num_cars, np.inf)
         self._launch_m = np.zeros(fleet.num_cars)
         on_line = fleet.states["clock_runs"] == 1
         if on_line.any():
-            standing = self._standing or solve_standing(self._nodes, FOLLOWER_SETTINGS, warm_start=self._lap)
-            tables.append(make_table(standing, self._nodes))
+            standing = self._standing or solve_standing(self._nodes, FOLLOWER_SETTINGS, self._car, warm_start=self._lap)
+            tables.append(make_table(standing, self._nodes, self._car))
             self._plan[on_line], self._until_m[on_line] = len(tables) - 1, STANDING_FRACTION * self._nodes.length_m
             self._launch_m[on_line] = standing.arc_m[0]
         self._set_tables(tables)
@@ -115,11 +118,12 @@ class OptimalDriver:
         """Solve an approach to the lap for every car that has no plan and is fast enough."""
         tables = list(self._tables)
         for car in np.flatnonzero((self._plan == _NO_PLAN) & (actual[:, State.FORWARD] >= MIN_SPEED_MPS)):
-            approach = solve_approach(self._nodes, self._lap, float(arc_m[car]), actual[car], FOLLOWER_SETTINGS)
+            start = float(arc_m[car]), actual[car]
+            approach = solve_approach(self._nodes, self._lap, *start, FOLLOWER_SETTINGS, self._car)
             if approach is None:
                 _log.info("no approach to the lap found for car %d at %.0f m", car, arc_m[car])
                 continue
-            tables.append(make_table(approach, self._nodes))
+            tables.append(make_table(approach, self._nodes, self._car))
             self._plan[car], self._from_m[car], self._until_m[car] = len(tables) - 1, arc_m[car], approach.arc_m[-1]
         self._set_tables(tables)
 

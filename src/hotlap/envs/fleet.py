@@ -12,10 +12,10 @@ from hotlap.envs.settings import RacerSettings, start_code
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
+from hotlap.sim.domain import make_actions
 from hotlap.sim.engine import ALL_FINE, Engine, Scenario
 from hotlap.sim.ribbon import Ribbons
-from hotlap.sim.vehicle import car_record
-from hotlap.sim.world import STATE_DTYPE
+from hotlap.sim.world import NUM_ACTIONS, STATE_DTYPE
 from hotlap.tracks.registry import Track, find_entries, load_tracks
 
 FleetState = dict[str, NDArray[Any]]
@@ -121,7 +121,9 @@ class Fleet:
         self._engine = engine
         self.batch = engine.make_batch(self.num_cars, num_observations(observation))
         self.batch.states["track"] = roads
-        self.scenario = Scenario(ribbons, car_record(), settings.rules())
+        self.scenario = Scenario(ribbons, settings.domain.car_records(self.num_cars), settings.rules())
+        # Each car's action, followed by those that are under way where actions arrive late.
+        self.sent_actions = make_actions(self.num_cars, self.delay_ticks)
         self._all_cars = np.ones(self.num_cars, np.bool_)
 
     @property
@@ -130,8 +132,13 @@ class Fleet:
         return self.batch.states
 
     @property
+    def delay_ticks(self) -> int:
+        """The greatest time after which an action takes effect."""
+        return self.settings.domain.delay_high_ticks
+
+    @property
     def top_speed_mps(self) -> float:
-        """The car's top speed."""
+        """The standard car's top speed, of which observed speeds are fractions."""
         return float(self.scenario.cars["top_speed_mps"][0])
 
     def seed(self, seeds: NDArray[np.uint64]) -> None:
@@ -161,20 +168,36 @@ class Fleet:
         """
         if repeat != 1:
             check_repeat(repeat)
-        bad = self._engine.step(actions, self.scenario, self.batch, autoreset=autoreset, repeat=repeat)
+        sent = actions
+        if self.delay_ticks:
+            sent = self.sent_actions
+            sent[:, :NUM_ACTIONS] = actions
+        bad = self._engine.step(sent, self.scenario, self.batch, autoreset=autoreset, repeat=repeat)
         if bad != ALL_FINE:
             raise ActionError(f"action of car {bad} must be finite, got {actions[bad].tolist()}; nothing moved.")
 
     def get_state(self) -> FleetState:
         """A copy of the complete state, one array per column; `set_state` continues from it bit-identically."""
-        return {name: self.states[name].copy() for name in STATE_DTYPE.names or ()}
+        under_way = {name: column.copy() for name, column in self._under_way().items()}
+        return {name: self.states[name].copy() for name in STATE_DTYPE.names or ()} | under_way
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from `state`; StateError, with nothing changed, if it does not fit these cars and tracks."""
-        loaded = read_columns(state, STATE_DTYPE, self.num_cars, MAX_MAGNITUDES)
+        columns, under_way = dict(state) if isinstance(state, Mapping) else {}, self._under_way()
+        sent = {name: columns.pop(name, None) for name in under_way}
+        loaded = read_columns(columns, STATE_DTYPE, self.num_cars, MAX_MAGNITUDES)
         check_indices(loaded, self.scenario)
+        if sent:
+            kind = np.dtype([(name, np.float32) for name in sent])
+            sent_rows = read_columns(sent, kind, self.num_cars, dict.fromkeys(sent, 1e6))
+            for name, column in under_way.items():
+                column[:] = sent_rows[name]
         self.states[:] = loaded
         self._engine.observe(self.scenario, self.batch)
+
+    def _under_way(self) -> FleetState:
+        """The columns of the actions under way, as views: `under_way_0` and so on, three for each tick of the delay."""
+        return {f"under_way_{k}": column for k, column in enumerate(self.sent_actions.T[NUM_ACTIONS:])}
 
 
 def load_roads(tracks: Sequence[str | Track], count: int) -> tuple[tuple[Track, ...], NDArray[np.integer[Any]]]:

@@ -84,6 +84,10 @@ class RaceFleet:
         check_count("num_cars", cars_per_race, CARS_PER_RACE)
         check_count("num_races", num_races, Range(1, MAX_CARS // cars_per_race))
         check_count("laps", laps, LAPS)
+        if not settings.domain.is_standard:
+            raise ConfigError(
+                f"domain: the cars of a race are all the standard car, got {settings.domain}. Leave it out."
+            )
         self.start: RaceStart = convert(RaceStart, start, "start")
         self.settings, self.laps = settings, laps
         self.num_races, self.cars_per_race, self.num_cars = num_races, cars_per_race, num_races * cars_per_race

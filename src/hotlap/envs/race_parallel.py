@@ -16,13 +16,14 @@ from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START,
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.race_infos import RACE_TIME, race_columns
 from hotlap.envs.race_vector import grid_option
-from hotlap.envs.racer import DEFAULT_TRACK, RacerEnv
+from hotlap.envs.racer import RacerEnv
 from hotlap.envs.rendering import draw_race
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import action_space, as_actions, observation_space
 from hotlap.envs.window import Window, check_render_mode, render_with
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.world import NUM_ACTIONS
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 Observations = dict[str, NDArray[np.float32]]
 

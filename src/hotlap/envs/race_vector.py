@@ -15,12 +15,12 @@ from hotlap.envs.infos import RESET_COLUMNS, SHARED_KEYS, VectorInfo, masked_inf
 from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.race_infos import RACE_TIME, race_columns
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.seeds import NUM_SEEDS, resolve_seed
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import action_space, as_actions, observation_space
 from hotlap.errors import ConfigError
 from hotlap.sim.world import NUM_ACTIONS
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 
 class RaceVectorEnv(gym.vector.VectorEnv[NDArray[np.float32], NDArray[np.float32], Arrays]):

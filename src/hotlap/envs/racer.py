@@ -22,10 +22,9 @@ from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.sim.world import NUM_ACTIONS
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 Observation = NDArray[np.float32]
-
-DEFAULT_TRACK = "track-01"
 
 _ACTION_SHAPE = (NUM_ACTIONS,)
 

@@ -8,12 +8,12 @@ import gymnasium as gym
 from hotlap.config import Range, check_count
 from hotlap.envs.fleet import NUM_CARS, Fleet, make_engine
 from hotlap.envs.fleet_vector import FleetVectorEnv
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
 from hotlap.errors import ConfigError
 from hotlap.sim.batch_cpu import CpuEngine
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 
 class RacerVectorEnv(FleetVectorEnv):

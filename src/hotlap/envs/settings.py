@@ -1,4 +1,4 @@
-"""The environment's settings (`ai-config.json`, or `[racer.rewards]` and `[racer.episode]` of a recipe)."""
+"""The environment's settings (`ai-config.json`, or the tables `[racer.*]` of a recipe)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.config import FRACTION, Range, check_ranges, convert, load_settings, setting
+from hotlap.envs.domain import DomainRules
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE, START_RANDOM
 
 # The types accepted as `config`.
@@ -93,6 +94,7 @@ class RacerSettings:
 
     rewards: RewardRules = setting(RewardRules, "Rewards.", camel="weights")
     episode: EpisodeRules = setting(EpisodeRules, "Episodes.")
+    domain: DomainRules = setting(DomainRules, "How cars differ.")
 
     @classmethod
     def load(cls, source: SettingsSource) -> "RacerSettings":
@@ -102,6 +104,7 @@ class RacerSettings:
     def rules(self) -> NDArray[np.void]:
         """The settings as the simulator's record, whose fields have their names."""
         values = {**vars(self.rewards), **vars(self.episode), "start": start_code(self.episode.start)}
+        values |= self.domain.rules()
         record = np.zeros(1, RULES_DTYPE)
         for name, value in values.items():
             record[name] = value

@@ -32,7 +32,7 @@ DEFAULT_OBSERVATION: ObservationName = "rays"
 OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
     "rays": "rays9-speed-yaw-steer-progress-offset",
     "road": "rays9-speed-yaw-steer-progress-offset+road12-1",
-    "road-2": "rays9-speed-yaw-steer-progress-offset+road24-guide-2",
+    "road-2": "rays9-speed-yaw-steer-progress-offset+road24-guide-3",
     "race": "rays9-speed-yaw-steer-progress-offset+road12-1+opponents4-1",
 }
 _NUM_COLUMNS: Mapping[ObservationName, int] = {

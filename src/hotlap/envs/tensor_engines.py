@@ -95,7 +95,7 @@ class GpuEngine:
         def words(records: Any) -> Tensor:
             return _tensor(batch_cuda.as_bytes(records)).view(torch.int32).view(fleet.num_cars, -1)
 
-        self.actions = _tensor(self._cars.actions)
+        self.actions = _tensor(self._cars.actions)[:, :NUM_ACTIONS]
         self.obs, self.final_obs, self.rewards = map(_tensor, (batch.obs, batch.final_obs, batch.rewards))
         self.terminated, self.truncated = (_tensor(flags).view(torch.bool) for flags in (
             batch_cuda.as_bytes(batch.terminated), batch_cuda.as_bytes(batch.truncated)
@@ -118,6 +118,9 @@ class GpuEngine:
         self._cars.upload(self._fleet.states)
         if isinstance(self._fleet, RaceFleet):
             self._cars.upload_entrants(self._fleet.entrants)
+        elif not self._fleet.settings.domain.is_standard:
+            self._cars.upload_records(self._fleet.scenario.cars)
+            self._cars.actions.copy_to_device(self._fleet.sent_actions)
         self.obs.copy_(torch.from_numpy(self._fleet.batch.obs))
 
     def store(self) -> None:
@@ -125,6 +128,9 @@ class GpuEngine:
         self._fleet.states[:] = self._cars.download()
         if isinstance(self._fleet, RaceFleet):
             self._fleet.entrants[:] = self._cars.download_entrants()
+        elif not self._fleet.settings.domain.is_standard:
+            self._fleet.scenario.cars[:] = self._cars.download_records()
+            self._fleet.sent_actions[:] = self._cars.actions.copy_to_host()
 
     def step(self) -> None:
         """Launch one decision of every car."""

@@ -10,7 +10,6 @@ from hotlap.config import check_count, convert
 from hotlap.envs.fleet import NUM_CARS, Fleet, check_repeat, make_engine
 from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
 from hotlap.envs.race_fleet import RaceFleet
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.seeds import NUM_SEEDS
 from hotlap.envs.settings import RacerSettings, SettingsSource
 from hotlap.envs.spaces import ObservationName
@@ -18,6 +17,7 @@ from hotlap.envs.tensor_engines import columns_of, open_engine
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.engine import DeviceName
 from hotlap.sim.world import INFO_DTYPE, NUM_ACTIONS
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 Infos = dict[str, Tensor]
 Step = tuple[Tensor, Tensor, Tensor, Tensor, Infos]

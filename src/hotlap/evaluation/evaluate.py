@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.drivers.driver import Driver, observation_of
+from hotlap.envs.domain import DomainRules
 from hotlap.envs.fleet import Fleet, make_engine
 from hotlap.envs.settings import MAX_COUNT, RacerSettings, start_code
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
@@ -33,6 +34,8 @@ STUCK_WITHIN_M = 120.0
 # Compiled code returns after about this many ticks of all cars, to report progress and to be interrupted.
 TICKS_PER_CALL = 200_000
 MIN_TICKS_PER_CAR, MAX_TICKS_PER_CAR = 60, 600
+
+STANDARD = DomainRules()  # the standard car
 
 OnProgress = Callable[[float], None]  # called with the fraction done, 0 to 1
 
@@ -67,6 +70,7 @@ class Evaluation:
     mean_reward: float
     lap_times_s: tuple[float, ...] = field(default=(), repr=False)  # of all laps, in the order in which they ended
     failed_cars: tuple[int, ...] = field(default=(), repr=False)  # those without a clean flying lap
+    car: str = ""  # how it differs from the standard car: `grip=0.9`
 
     def against(self, optimal_lap_s: float) -> "Evaluation":
         """A copy with `gap_to_optimal`: median clean flying lap / optimal flying lap - 1."""
@@ -78,6 +82,8 @@ class Evaluation:
         """The figures as a dict for JSON, without the single laps and cars."""
         figures = asdict(self)
         del figures["lap_times_s"], figures["failed_cars"]
+        if not self.car:
+            del figures["car"]
         return figures
 
 
@@ -120,6 +126,7 @@ def evaluate(
     seed: int = 0,
     progress: OnProgress | None = None,
     device: DeviceName = "cpu",
+    domain: DomainRules = STANDARD,
 ) -> Evaluation:
     """Measure `driver` over `episodes` episodes of a standing and a flying lap.
 
@@ -129,7 +136,7 @@ def evaluate(
     if not 1 <= episodes <= MAX_EPISODES:
         raise ConfigError(f"episodes must be from 1 to {MAX_EPISODES}, got {episodes}.")
     num_laps = 2 if start_code(start) == START_ON_LINE else 1
-    fleet = start_cars(driver, track, range(seed, seed + episodes), start)
+    fleet = start_cars(driver, track, range(seed, seed + episodes), start, domain)
     if isinstance(driver, PolicyDriver):
         counter = drive_compiled(driver, fleet, num_laps, progress, device=device)
     elif device != "cpu":
@@ -143,13 +150,20 @@ def evaluate(
         "start": start,
         "seed": seed,
         "episodes": episodes,
+        "car": str(domain),
     }
     return Evaluation(**task, **compute_figures(counter, episodes, num_laps))
 
 
-def start_cars(driver: Driver, track: str | Track | Sequence[str], seeds: Sequence[int], start: str) -> Fleet:
+def start_cars(
+    driver: Driver,
+    track: str | Track | Sequence[str],
+    seeds: Sequence[int],
+    start: str,
+    domain: DomainRules = STANDARD,
+) -> Fleet:
     """Cars for this driver at the start of an episode, one for each seed."""
-    fleet = make_evaluation_fleet(track, len(seeds), observation_of(driver))
+    fleet = make_evaluation_fleet(track, len(seeds), observation_of(driver), domain)
     fleet.seed(np.array([seed % 2**64 for seed in seeds], np.uint64))
     fleet.reset(start=start)
     return fleet
@@ -198,7 +212,7 @@ def drive_compiled(
     rules = DriveRules(num_laps, driver.action_repeat, STUCK_AFTER_S * TICKS_PER_SECOND, STUCK_WITHIN_M)
     drives = begin_drives(fleet.batch, lap_lengths_m(fleet), num_laps)
     num_workers = fleet.num_cars if on_gpu else min(num_threads or default_threads(), fleet.num_cars)
-    memory = make_memory(driver.packed, fleet.num_cars, num_workers)
+    memory = make_memory(driver.packed, fleet.num_cars, num_workers, fleet.delay_ticks)
     num_ticks = min(max(TICKS_PER_CALL // fleet.num_cars, MIN_TICKS_PER_CAR), MAX_TICKS_PER_CAR)
     if on_gpu:
         num_ticks = MAX_TICKS_PER_CAR
@@ -262,10 +276,13 @@ def _fraction_done(fleet: Fleet, running: NDArray[np.bool_], num_laps: int) -> f
 
 
 def make_evaluation_fleet(
-    track: str | Track | Sequence[str], num_cars: int, observation: ObservationName = DEFAULT_OBSERVATION
+    track: str | Track | Sequence[str],
+    num_cars: int,
+    observation: ObservationName = DEFAULT_OBSERVATION,
+    domain: DomainRules = STANDARD,
 ) -> Fleet:
     """Cars under the default rules, without the time limit."""
-    defaults = RacerSettings()
+    defaults = RacerSettings(domain=domain)
     settings = replace(defaults, episode=replace(defaults.episode, max_ticks=MAX_COUNT))
     tracks = [track] if isinstance(track, str | Track) else track
     return Fleet(tracks, settings, num_cars, make_engine(num_cars), observation)

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.drivers.driver import Driver
+from hotlap.envs.domain import DomainRules
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.race_fleet import RaceFleet
-from hotlap.evaluation.evaluate import Lap, OnProgress, drive, start_cars
+from hotlap.evaluation.evaluate import STANDARD, Lap, OnProgress, drive, start_cars
 from hotlap.evaluation.races import Entry, RaceCounts, race
 from hotlap.sim.race import RACING
 from hotlap.tracks.registry import Track
@@ -89,12 +90,13 @@ def record_laps(
     seed: int = 0,
     progress: OnProgress | None = None,
     on_tick: Callable[[Fleet], None] | None = None,
+    domain: DomainRules = STANDARD,
 ) -> Telemetry:
     """Record one car over `num_laps` laps from a standing start, or fewer if it gets stuck.
 
     `on_tick` is called with the fleet at the start and after each tick.
     """
-    fleet = start_cars(driver, track, [seed], "line")
+    fleet = start_cars(driver, track, [seed], "line", domain)
     recorder = _Recorder(driver, on_tick)
     recorder.begin(fleet, seed)
     counter = drive(recorder, fleet, num_laps, progress)

@@ -10,6 +10,7 @@ from hotlap.optimal.feedback import feedback_gains
 from hotlap.optimal.model import NUM_CONTROLS, NUM_STATES
 from hotlap.optimal.plan import Plan
 from hotlap.sim.ribbon_nodes import RibbonNodes
+from hotlap.sim.vehicle import CarParameters
 
 # Offset between the arc lengths of different plans in the one sorted column that is searched.
 _APART_M = 1e6
@@ -17,9 +18,9 @@ _APART_M = 1e6
 PlanTable = tuple[Floats, Floats]  # arc lengths (num_rows,) and rows of states, controls and gains
 
 
-def make_table(plan: Plan, nodes: RibbonNodes) -> PlanTable:
-    """The table of a plan: one row of states, controls and gains per point."""
-    gains = feedback_gains(plan, nodes)
+def make_table(plan: Plan, nodes: RibbonNodes, car: CarParameters | None = None) -> PlanTable:
+    """The table of a car's plan: one row of states, controls and gains per point."""
+    gains = feedback_gains(plan, nodes, car)
     return plan.arc_m, np.concatenate([plan.states, plan.controls, gains.reshape(len(gains), -1)], axis=1)
 
 

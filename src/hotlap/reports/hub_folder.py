@@ -11,7 +11,6 @@ from hotlap.atomic_files import write_atomically
 from hotlap.drivers.packed import PackedDriver
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.race_video import RaceVideo
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.rendering import draw_frame
 from hotlap.errors import ConfigError, HotlapError, OutputFileError, explain_missing, one_line
 from hotlap.evaluation.evaluate import evaluate
@@ -20,7 +19,7 @@ from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelFile, write_model
 from hotlap.optimal.reference import find_or_solve_reference
 from hotlap.reports.hub_card import CONFIG_NAME, EVALUATION_NAME, MODEL_NAME, README_NAME, make_hub_card
-from hotlap.tracks.registry import GENERATED, evaluation_ids, load_track, one_road
+from hotlap.tracks.registry import DEFAULT_TRACK, GENERATED, evaluation_ids, load_track, one_road
 from hotlap.training.policy_evaluation import evaluate_model
 
 VIDEO_STEM = "replay"  # the hub shows replay.mp4

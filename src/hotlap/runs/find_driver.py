@@ -4,10 +4,10 @@ from pathlib import Path
 
 from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.drivers.driver import BUILT_IN, Driver, make_driver
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.errors import DriverError, InputFileError
 from hotlap.models.model_file import ModelFile, read_model
 from hotlap.models.shipped_models import SHIPPED_NAMES, find_shipped
+from hotlap.tracks.registry import DEFAULT_TRACK
 
 
 def find_model(run: str) -> Path:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal, get_args
 import tomli_w
 
 from hotlap.config import Range, as_plain, build, check_ranges, read_mapping, setting, snake_case
+from hotlap.envs.domain import DomainRules
 from hotlap.envs.fleet import NUM_CARS, REPEATS
 from hotlap.envs.observations import LAP_FOURIERS, STACKS
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardRules
 from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
@@ -30,7 +30,7 @@ from hotlap.hyperparameters import (
 from hotlap.models.model_file import AlgorithmName, PolicySettings
 from hotlap.runs.checkpoints import CheckpointConfig
 from hotlap.sim.engine import DeviceName
-from hotlap.tracks.registry import GENERATED, evaluation_ids, named_tracks
+from hotlap.tracks.registry import DEFAULT_TRACK, GENERATED, evaluation_ids, named_tracks
 
 BRIDGE_URL = "bridge_url"  # the one key of `env_args` that cars behind a bridge take
 MAX_ROADS = 4096
@@ -74,6 +74,7 @@ class RacerOptions:
     )
     rewards: RewardRules = field(default_factory=RewardRules)
     episode: EpisodeRules = field(default_factory=EpisodeRules)
+    domain: DomainRules = field(default_factory=DomainRules)
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -103,8 +104,8 @@ class RacerOptions:
         return [one for name in self.tracks for one in named_tracks(name)] if self.tracks else [self.track]
 
     def settings(self) -> RacerSettings:
-        """Rewards and episodes as the environment's own settings."""
-        return RacerSettings(self.rewards, self.episode)
+        """Rewards, episodes and how cars differ, as the environment's own settings."""
+        return RacerSettings(self.rewards, self.episode, self.domain)
 
 
 @dataclass(frozen=True)
@@ -260,6 +261,9 @@ def digest_of(plain: Mapping[str, Any]) -> str:
     kept = {key: value for key, value in plain.items() if key not in ("steps", "device", "start_model")}
     if "evaluation" in kept:
         kept["evaluation"] = {key: value for key, value in kept["evaluation"].items() if "curve" not in key}
+    racer = kept.get("racer", {})
+    if racer.get("domain") == as_plain(DomainRules()):  # older runs, which have the standard car, do not name it
+        kept["racer"] = {key: value for key, value in racer.items() if key != "domain"}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 

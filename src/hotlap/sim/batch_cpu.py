@@ -10,12 +10,13 @@ from numba.np.ufunc import parallel as numba_parallel
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point, kernel
+from hotlap.sim.domain import equip_if_drawn
 from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
-from hotlap.sim.step import Batch, is_finite, make_batch, reset_car, step_car
+from hotlap.sim.step import Batch, is_finite, make_batch, reset_car, see, step_car
 from hotlap.sim.vehicle import CAR_DTYPE
-from hotlap.sim.world import NUM_OBSERVATIONS, observe
+from hotlap.sim.world import NUM_OBSERVATIONS
 
 # The size of numba's thread pool: one thread per core unless NUMBA_NUM_THREADS is set.
 MAX_THREADS: int = getattr(numba.config, "NUMBA_NUM_THREADS", 1)
@@ -78,10 +79,11 @@ def step_parallel(actions, ribbons, cars, rules, batch, autoreset, repeat):
 
 
 @entry_point()
-def observe_cars(ribbons, cars, batch):
-    """Fill the observations of every car from its state."""
+def observe_cars(ribbons, cars, rules, batch):
+    """Fill the observations of every car from its state, and its record where cars have their own."""
     for i in range(batch.states.shape[0]):
-        observe(batch.states[i], ribbons, cars, batch.obs[i])
+        equip_if_drawn(i, cars, rules, batch)
+        see(i, ribbons, cars, rules, batch, batch.obs[i])
 
 
 class CpuEngine:
@@ -110,7 +112,7 @@ class CpuEngine:
 
     def observe(self, scenario: Scenario, batch: Batch) -> None:
         """Fill the observations of every car from its state."""
-        observe_cars(scenario.ribbons, scenario.cars, batch)
+        observe_cars(*scenario, batch)
 
 
 def default_threads() -> int:
@@ -127,7 +129,7 @@ def warm_up(parallel: bool = True) -> None:
     scenario = Scenario(ribbons, np.ones(1, CAR_DTYPE), np.ones(1, RULES_DTYPE))
     batch, actions = make_batch(0), np.zeros((0, 3), np.float32)
     reset_cars(np.zeros(0, np.bool_), *scenario, batch)
-    observe_cars(*scenario[:2], batch)
+    observe_cars(*scenario, batch)
     step_serial(actions, *scenario, batch, False, 1)
     if parallel and _POOL.is_usable:
         with _POOL.lock:

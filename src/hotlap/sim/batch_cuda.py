@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hotlap.errors import CudaError
 from hotlap.sim.compilation import kernel
 from hotlap.sim.cuda_compilation import exact_kernel
+from hotlap.sim.domain import disturb_if_noisy, equip_if_drawn, make_actions, own_place
 from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.maths import sin_cos
 from hotlap.sim.rays import NUM_RAYS
@@ -47,11 +48,13 @@ def find_problem() -> str | None:
 
 def _drive(actions, ribbons, cars, rules, batch, bad_car, autoreset, repeat):
     i = cuda.grid(1)
-    if i < actions.shape[0] and bad_car[0] == NO_BAD_CAR:
-        has_ended = drive_car(i, actions, ribbons, cars, rules, batch, repeat)
-        if autoreset and has_ended:
-            finish_episode(i, ribbons, cars, rules, batch)
-        observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
+    if i < actions.shape[0]:
+        if bad_car[0] == NO_BAD_CAR:
+            has_ended = drive_car(i, actions, ribbons, cars, rules, batch, repeat)
+            if autoreset and has_ended:
+                finish_episode(i, ribbons, cars, rules, batch)
+        place = own_place(i, cars)
+        observe_motion(batch.states[i], ribbons[0], cars[place : place + 1], batch.obs[i])
 
 
 @kernel
@@ -99,8 +102,16 @@ def _reset(mask, ribbons, cars, rules, batch):
     i = cuda.grid(1)
     if i < mask.shape[0]:
         if mask[i]:
-            restart_car(i, ribbons, rules, batch)
-        observe_motion(batch.states[i], ribbons[0], cars, batch.obs[i])
+            restart_car(i, ribbons, cars, rules, batch)
+        equip_if_drawn(i, cars, rules, batch)
+        place = own_place(i, cars)
+        observe_motion(batch.states[i], ribbons[0], cars[place : place + 1], batch.obs[i])
+
+
+def _disturb(rules, batch):
+    i = cuda.grid(1)
+    if i < batch.states.shape[0]:
+        disturb_if_noisy(batch.states[i], rules, batch.obs[i])
 
 
 def _check(actions, bad_car):
@@ -131,6 +142,7 @@ def batch_type() -> Any:
 class _Kernels(NamedTuple):
     drive: Any
     reset: Any
+    disturb: Any
 
 
 class _SharedKernels(NamedTuple):
@@ -147,6 +159,7 @@ def _kernels() -> _Kernels:
     return _Kernels(
         exact_kernel(_drive, (table, ribbons, cars, rules, batch, bad_car, types.boolean, types.int64)),
         exact_kernel(_reset, (flags, ribbons, cars, rules, batch)),
+        exact_kernel(_disturb, (rules, batch)),
     )
 
 
@@ -164,8 +177,8 @@ def _shared_kernels() -> _SharedKernels:
 class CudaBatch:
     """A batch in the memory of a GPU, and what does not depend on how its cars move.
 
-    `batch` has the arrays of a `Batch`, and `actions` is (num_cars, 3). All have `__cuda_array_interface__`, so that
-    torch uses them without a copy.
+    `batch` has the arrays of a `Batch`, and `actions` is (num_cars, 3), or wider where they arrive late. All have
+    `__cuda_array_interface__`, so that torch uses them without a copy.
     """
 
     def __init__(self, scenario: Scenario, num_cars: int, num_observations: int) -> None:
@@ -177,13 +190,14 @@ class CudaBatch:
         self._ribbons = Ribbons(*(cuda.to_device(array) for array in scenario.ribbons))
         self._cars, self._rules = cuda.to_device(scenario.cars), cuda.to_device(scenario.rules)
         self.batch = Batch(*(cuda.to_device(array) for array in make_batch(num_cars, num_observations)))
-        self.actions = cuda.to_device(np.zeros((num_cars, 3), np.float32))
+        self.actions = cuda.to_device(make_actions(num_cars, int(scenario.rules["delay_high_ticks"][0])))
         self._bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
         self._no_bad_car = cuda.to_device(np.full(1, NO_BAD_CAR, np.uint32))
 
     def set_rules(self, rules: NDArray[np.void]) -> None:
         """Drive by these rules from now on."""
         self._rules.copy_to_device(rules)
+        self._is_noisy = bool(rules["observation_noise"][0] > 0.0)
 
     def upload_ribbon(self, ribbons: Ribbons, parts: tuple[slice, slice, slice]) -> None:
         """Copy these parts of the arrays of `ribbons` into those on the GPU, which stay where they are."""
@@ -227,6 +241,16 @@ class CudaCars(CudaBatch):
     def __init__(self, scenario: Scenario, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> None:
         super().__init__(scenario, num_cars, num_observations)
         self._kernels = _kernels()
+        self._is_noisy = bool(scenario.rules["observation_noise"][0] > 0.0)
+
+    def upload_records(self, cars: NDArray[np.void]) -> None:
+        """Give cars that differ these records."""
+        self._cars.copy_to_device(cars)
+
+    def download_records(self) -> NDArray[np.void]:
+        """The records of the cars; waits for the GPU."""
+        records: NDArray[np.void] = self._cars.copy_to_host()
+        return records
 
     def reset(self, mask: NDArray[np.bool_], stream: Any = 0) -> None:
         """Begin an episode for every car in `mask`; the others are observed as they are."""
@@ -234,7 +258,7 @@ class CudaCars(CudaBatch):
         on_device = cuda.to_device(mask, stream=stream)
         arguments = (self._ribbons, self._cars, self._rules, self.batch)
         kernels.reset[self._blocks(1), THREADS_PER_BLOCK, stream](on_device, *arguments)
-        self._look(stream)
+        self._observe(stream)
 
     def step(self, *, autoreset: bool, repeat: int, check_actions: bool = True, stream: Any = 0) -> None:
         """Up to `repeat` ticks with `actions`; where one of them is not finite, no car moves (see `find_bad_car`).
@@ -248,7 +272,13 @@ class CudaCars(CudaBatch):
         kernels.drive[blocks, THREADS_PER_BLOCK, stream](
             self.actions, self._ribbons, self._cars, self._rules, self.batch, self._bad_car, autoreset, repeat
         )
+        self._observe(stream)
+
+    def _observe(self, stream: Any) -> None:
+        """Launch what observes the road, and what adds noise where there is some."""
         self._look(stream)
+        if self._is_noisy:
+            self._kernels.disturb[self._blocks(1), THREADS_PER_BLOCK, stream](self._rules, self.batch)
 
 
 class _Bytes:
@@ -279,64 +309,3 @@ def stream_of(handle: int) -> Any:
 def synchronize() -> None:
     """Wait until the GPU has done all that was launched."""
     cuda.synchronize()
-
-
-class CudaEngine:
-    """An engine for batches in main memory: each call copies the states to the GPU and the results back.
-
-    It is slow for few cars. It serves to compare the GPU with the CPU, and wherever any engine will do.
-    """
-
-    def __init__(self) -> None:
-        self._cars: CudaCars | None = None
-        self._scenario: Scenario | None = None
-
-    def make_batch(self, num_cars: int, num_observations: int = NUM_OBSERVATIONS) -> Batch:
-        """Room for `num_cars` cars, all zero."""
-        return make_batch(num_cars, num_observations)
-
-    def reset(self, mask: NDArray[np.bool_], scenario: Scenario, batch: Batch) -> None:
-        """Begin an episode for every car in `mask`."""
-        cars = self._upload(scenario, batch)
-        cars.batch.infos.copy_to_device(batch.infos)  # type: ignore[attr-defined]
-        cars.reset(mask)
-        _download(cars.batch, batch)
-
-    def step(
-        self, actions: NDArray[np.float32], scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int
-    ) -> int:
-        """Up to `repeat` ticks with one action for every car; ALL_FINE, or the first car with a bad action."""
-        cars = self._upload(scenario, batch)
-        cars.actions.copy_to_device(np.ascontiguousarray(actions))
-        cars.step(autoreset=autoreset, repeat=repeat)
-        bad_car = cars.find_bad_car()
-        if bad_car == ALL_FINE:
-            _download(cars.batch, batch)
-        return bad_car
-
-    def observe(self, scenario: Scenario, batch: Batch) -> None:
-        """Fill the observations of every car from its state."""
-        cars = self._upload(scenario, batch)
-        cars.reset(np.zeros(cars.num_cars, np.bool_))
-        batch.obs[:] = cars.batch.obs.copy_to_host()  # type: ignore[attr-defined]
-
-    def _upload(self, scenario: Scenario, batch: Batch) -> CudaCars:
-        """The cars on the GPU, with the states of `batch`; recreated for other tracks or another number of cars."""
-        known = self._scenario
-        is_same = known is not None and known.ribbons is scenario.ribbons and known.cars is scenario.cars
-        num_cars, num_observations = batch.obs.shape
-        if (
-            self._cars is None
-            or not is_same
-            or (self._cars.num_cars, self._cars.num_observations) != (num_cars, num_observations)
-        ):
-            self._cars = CudaCars(scenario, num_cars, num_observations)
-        self._scenario = scenario
-        self._cars.set_rules(scenario.rules)
-        self._cars.upload(batch.states)
-        return self._cars
-
-
-def _download(from_batch: Batch, to_batch: Batch) -> None:
-    for source, target in zip(from_batch, to_batch, strict=True):
-        target[:] = source.copy_to_host()  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ class Scenario(NamedTuple):
     """What is constant while cars drive: tracks, car parameters and episode rules, as records."""
 
     ribbons: Ribbons
-    cars: NDArray[np.void]  # (1,) CAR_DTYPE
+    cars: NDArray[np.void]  # (1,) CAR_DTYPE, or one more than there are cars that differ (`domain.py`)
     rules: NDArray[np.void]  # (1,) RULES_DTYPE
 
 
@@ -34,7 +34,7 @@ class Engine(Protocol):
     def step(
         self, actions: NDArray[np.float32], scenario: Scenario, batch: Batch, *, autoreset: bool, repeat: int
     ) -> int:
-        """Step every car by up to `repeat` ticks with its action.
+        """Step every car by up to `repeat` ticks with its action; `actions` is (N, 3), or wider where they arrive late.
 
         Returns ALL_FINE, or the first car whose action is not finite, in which case no car moved.
         """

@@ -1,8 +1,9 @@
-"""The guide: the line of least curvature through a road and the speed along it, from the road's shape alone.
+"""The guide: a quick line through a road and the speed along it, from the road's shape alone.
 
-A driver can be shown it (`road_view`) and its progress can be measured by it (`rewards`). It is not the optimal lap:
-that minimizes the time of the simulated car, and this the bending of a line. The page computes it too, with the same
-arithmetic in the same order, so that both have the same road.
+A driver can be shown it (`road_view`) and its progress can be measured by it (`rewards`). The line of least curvature
+is found first and made quicker then (`quick_line`). It is not the optimal lap: that minimizes the time of the simulated
+car, and this the time of a point mass. The page computes it too, with the same arithmetic in the same order, so that
+both have the same road.
 """
 
 from math import sqrt
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point
+from hotlap.sim.quick_line import STRIDES, bend, quicken_line
 from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
 
 # The line is found on points about 12 m apart, then on twice as many, then on four times as many: long bends first.
+# These are a multiple of the longest stride of `quick_line`.
 COARSE_SPACING_M = 12.0
-MIN_COARSE_POINTS = 8
+COARSE_MULTIPLE = STRIDES[0] // 4
 SWEEPS = 1500, 600, 300
 # Of the gradient: less than the inverse of its largest slope, 16 for second differences.
 STEP_SIZE = 1.0 / 17.0
@@ -76,22 +79,6 @@ def _straighten(x, y, normal_x, normal_y, lowest, highest, offset, sweeps, work)
             weight = 1.0
 
 
-@entry_point()
-def _bends(x, y, curvature, spacing):
-    """Fill curvature and spacing of the points of a closed line; returns its length."""
-    count = x.shape[0]
-    length = 0.0
-    for k in range(count):
-        before, after = (k + count - 1) % count, (k + 1) % count
-        along_x, along_y = 0.5 * (x[after] - x[before]), 0.5 * (y[after] - y[before])
-        bend_x, bend_y = x[before] - 2.0 * x[k] + x[after], y[before] - 2.0 * y[k] + y[after]
-        squared = max(along_x * along_x + along_y * along_y, 1e-9)
-        spacing[k] = sqrt(squared)
-        curvature[k] = (along_x * bend_y - along_y * bend_x) / (squared * spacing[k])
-        length += spacing[k]
-    return length
-
-
 def _sampled(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     samples = np.empty(count)
     _sample(np.ascontiguousarray(values, np.float64), count, samples)
@@ -101,18 +88,20 @@ def _sampled(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 def guide_line(nodes: RibbonNodes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For every node the guide's distance (m) to the left of the centreline, and its progress (m/s) along the lap."""
     car = CarParameters()
-    coarse = max(MIN_COARSE_POINTS, int(nodes.length_m / COARSE_SPACING_M + 0.5))
+    coarse = COARSE_MULTIPLE * max(2, int(nodes.length_m / (COARSE_SPACING_M * COARSE_MULTIPLE) + 0.5))
     highest_m = np.maximum(np.minimum(nodes.road_left_m, nodes.wall_left_m - car.radius_m) - EDGE_MARGIN_M, 0.0)
     lowest_m = -np.maximum(np.minimum(nodes.road_right_m, nodes.wall_right_m - car.radius_m) - EDGE_MARGIN_M, 0.0)
     columns = nodes.x_m, nodes.y_m, -nodes.tangent_y, nodes.tangent_x, lowest_m, highest_m
     offset_m = np.zeros(coarse)
     for level, sweeps in enumerate(SWEEPS):
         count = coarse << level
-        x, y, normal_x, normal_y, lowest, highest = (_sampled(column, count) for column in columns)
-        offset_m = np.minimum(np.maximum(_sampled(offset_m, count), lowest), highest)
-        _straighten(x, y, normal_x, normal_y, lowest, highest, offset_m, sweeps, np.empty((3, count)))
+        road = tuple(_sampled(column, count) for column in columns)
+        offset_m = np.minimum(np.maximum(_sampled(offset_m, count), road[4]), road[5])
+        _straighten(*road, offset_m, sweeps, np.empty((3, count)))
+    offset_m = quicken_line(road, offset_m, car)
+    x, y, normal_x, normal_y = road[:4]
     curvature_radpm, spacing_m = np.empty(count), np.empty(count)
-    line_m = _bends(x + normal_x * offset_m, y + normal_y * offset_m, curvature_radpm, spacing_m)
+    line_m = bend(x + normal_x * offset_m, y + normal_y * offset_m, curvature_radpm, spacing_m)
     step_m = nodes.length_m / count
     speed_mps = speed_profile(curvature_radpm, line_m / count, car, GRIP_FRACTION)
     progress_mps = np.maximum(speed_mps / np.maximum(spacing_m / step_m, MIN_STRETCH), MIN_SPEED_MPS)

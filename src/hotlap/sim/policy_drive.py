@@ -14,9 +14,9 @@ from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.policy_forward import PackedPolicy, PolicyMemory, decide, make_memory, pack_policy
 from hotlap.sim.rewards import RULES_DTYPE
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, TRACK_DTYPE, Ribbons
-from hotlap.sim.step import Batch, drive_car, is_finite, make_batch
+from hotlap.sim.step import Batch, drive_car, is_finite, make_batch, see
 from hotlap.sim.vehicle import CAR_DTYPE
-from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS, observe
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS
 
 F = np.float32
 ZERO, HALF = F(0.0), F(0.5)
@@ -105,14 +105,14 @@ def drive_on(i, worker, policy, memory, rules, ribbons, cars, episode_rules, bat
             break
         if drive.tick % rules.repeat == 0:
             # Nobody looks between two decisions, so the rays need not be cast on every tick.
-            observe(batch.states[i], ribbons, cars, batch.obs[i])
+            see(i, ribbons, cars, episode_rules, batch, batch.obs[i])
             decide(policy, batch.obs[i], memory.history[i], memory.work[worker], action)
             if not (is_finite(action[0]) and is_finite(action[1]) and is_finite(action[2])):
                 drive.has_bad_action, drive.is_running = True, False
                 break
         drive_car(i, memory.actions, ribbons, cars, episode_rules, batch, 1)
         count_tick(i, rules, batch, drives)
-    observe(batch.states[i], ribbons, cars, batch.obs[i])
+    see(i, ribbons, cars, episode_rules, batch, batch.obs[i])
 
 
 @entry_point()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hotlap.errors import ModelError
 from hotlap.sim.compilation import entry_point, kernel
+from hotlap.sim.domain import make_actions
 from hotlap.sim.maths import TWO_PI, exp_minus_one, hyperbolic_tangent, limit, sin_cos
 from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS, OBS_PROGRESS
 
@@ -20,6 +21,7 @@ ZERO, HALF, ONE = F(0.0), F(0.5), F(1.0)
 
 ACTIVATION_CODES = {"tanh": 0, "relu": 1, "elu": 2}
 TANH, RELU = ACTIVATION_CODES["tanh"], ACTIVATION_CODES["relu"]
+BLOCK = 8  # inputs that `add_block` adds at once
 
 POLICY_DTYPE = np.dtype(
     [
@@ -59,7 +61,7 @@ class PolicyMemory(NamedTuple):
 
     history: NDArray[np.float32]  # (N, num_stack * num_observations), oldest first, zeros before the start
     work: NDArray[np.float32]  # (num_workers, 2 * widest layer): workers may decide for cars at the same time
-    actions: NDArray[np.float32]  # (N, 3)
+    actions: NDArray[np.float32]  # (N, 3), or wider where actions arrive late
 
 
 Layer = tuple[NDArray[np.float32], NDArray[np.float32]]  # weights (num_outputs, num_inputs) as torch has them, biases
@@ -104,12 +106,12 @@ def pack_policy(
     return PackedPolicy(shape, records, np.concatenate([np.ravel(part).astype(F) for part in parts]))
 
 
-def make_memory(policy: PackedPolicy, num_cars: int, num_workers: int = 1) -> PolicyMemory:
-    """The memory of a policy at the start of `num_cars` episodes."""
+def make_memory(policy: PackedPolicy, num_cars: int, num_workers: int = 1, delay_ticks: int = 0) -> PolicyMemory:
+    """The memory of a policy at the start of `num_cars` episodes, in which actions arrive up to so many ticks late."""
     widest = int(max(policy.layers["num_inputs"].max(), policy.layers["num_outputs"].max()))
     num_seen = int(policy.shape["num_stack"][0]) * int(policy.shape["num_observations"][0])
     history = np.zeros((num_cars, num_seen), F)
-    return PolicyMemory(history, np.zeros((num_workers, 2 * widest), F), np.zeros((num_cars, NUM_ACTIONS), F))
+    return PolicyMemory(history, np.zeros((num_workers, 2 * widest), F), make_actions(num_cars, delay_ticks))
 
 
 @kernel
@@ -147,13 +149,29 @@ def normalize(shape, numbers, inputs):
 
 
 @kernel
+def add_block(inputs, weights, size, outputs):
+    """Add eight inputs to all outputs, one after the other; each output is read and written once only."""
+    a, b, c, d = inputs[0], inputs[1], inputs[2], inputs[3]
+    e, f, g, h = inputs[4], inputs[5], inputs[6], inputs[7]
+    for j in range(size):
+        total = outputs[j] + a * weights[j] + b * weights[j + size]
+        total = total + c * weights[j + 2 * size] + d * weights[j + 3 * size]
+        total = total + e * weights[j + 4 * size] + f * weights[j + 5 * size]
+        outputs[j] = total + g * weights[j + 6 * size] + h * weights[j + 7 * size]
+
+
+@kernel
 def apply_layer(layer, numbers, inputs, outputs):
     """One dense layer."""
     size = layer.num_outputs
     biases = numbers[layer.first_bias : layer.first_bias + size]
     for j in range(size):
         outputs[j] = biases[j]
-    for i in range(layer.num_inputs):
+    whole = layer.num_inputs - layer.num_inputs % BLOCK
+    for i in range(0, whole, BLOCK):
+        first = layer.first_weight + i * size
+        add_block(inputs[i : i + BLOCK], numbers[first : first + BLOCK * size], size, outputs)
+    for i in range(whole, layer.num_inputs):
         first = layer.first_weight + i * size
         value, weights = inputs[i], numbers[first : first + size]
         for j in range(size):

@@ -26,6 +26,16 @@ RULES_DTYPE = np.dtype(
         ("start", np.int32),
         ("spun_fraction", np.float32),  # of the random starts
         ("num_gates", np.int32),
+        # How cars differ (`domain.py`). What a car draws for an episode lies between low and high; factors of the car.
+        ("grip_low", np.float32),
+        ("grip_high", np.float32),
+        ("mass_low", np.float32),
+        ("mass_high", np.float32),
+        ("power_low", np.float32),
+        ("power_high", np.float32),
+        ("delay_low_ticks", np.int32),
+        ("delay_high_ticks", np.int32),
+        ("observation_noise", np.float32),  # standard deviation, in the units of the columns
     ],
     align=True,
 )

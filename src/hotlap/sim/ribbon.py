@@ -51,7 +51,7 @@ NODE_DTYPE = np.dtype(
         ("wall_right_m", np.float32),
         ("curvature_radpm", np.float32),
         ("start_speed_mps", np.float32),  # a speed from which the rest of the lap can be driven
-        ("guide_left_m", np.float32),  # the line of least curvature, left of the centreline (see guide_line.py)
+        ("guide_left_m", np.float32),  # a quick line, left of the centreline (see guide_line.py)
         ("guide_mps", np.float32),  # and the progress along the lap of a car that follows it
     ],
     align=True,

@@ -26,9 +26,14 @@ def scramble(z):
 
 
 @kernel
-def uniform(seed, episode, draw):
-    """Number `draw` of an episode, uniform in [0, 1), 24 bits."""
+def word(seed, episode, draw):
+    """Number `draw` of an episode, 64 random bits."""
     z = scramble(seed + _GOLDEN)
     z = scramble(z + U(episode) * _GOLDEN)
-    z = scramble(z + U(draw + 1) * _GOLDEN)
-    return F(z >> _SHIFT_40) * _TO_UNIT
+    return scramble(z + U(draw + 1) * _GOLDEN)
+
+
+@kernel
+def uniform(seed, episode, draw):
+    """Number `draw` of an episode, uniform in [0, 1), 24 bits."""
+    return F(word(seed, episode, draw) >> _SHIFT_40) * _TO_UNIT

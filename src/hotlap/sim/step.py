@@ -6,7 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import kernel, rare_kernel
-from hotlap.sim.world import INFO_DTYPE, NUM_OBSERVATIONS, STATE_DTYPE, begin_episode, describe, observe, tick
+from hotlap.sim.domain import arriving, disturb_if_noisy, equip_if_drawn, own_place, send
+from hotlap.sim.world import (
+    INFO_DTYPE,
+    NUM_ACTIONS,
+    NUM_OBSERVATIONS,
+    STATE_DTYPE,
+    begin_episode,
+    describe,
+    observe,
+    tick,
+)
 
 F = np.float32
 ZERO = F(0.0)
@@ -56,10 +66,19 @@ def clear_info(info):
 
 
 @kernel
-def restart_car(i, ribbons, rules, batch):
+def see(i, ribbons, cars, rules, batch, obs):
+    """Observe car i, with noise where the rules say so."""
+    place = own_place(i, cars)
+    observe(batch.states[i], ribbons, cars[place : place + 1], obs)
+    disturb_if_noisy(batch.states[i], rules, obs)
+
+
+@kernel
+def restart_car(i, ribbons, cars, rules, batch):
     """Begin car i's episode; its observation is left to the caller."""
     tracks, nodes, _ = ribbons
     me, info = batch.states[i], batch.infos[i]
+    equip_if_drawn(i, cars, rules, batch)
     begin_episode(me, tracks, nodes, rules[0])
     clear_info(info)
     describe(me, info)
@@ -69,8 +88,8 @@ def restart_car(i, ribbons, rules, batch):
 @kernel
 def reset_car(i, ribbons, cars, rules, batch):
     """Begin car i's episode and observe it."""
-    restart_car(i, ribbons, rules, batch)
-    observe(batch.states[i], ribbons, cars, batch.obs[i])
+    restart_car(i, ribbons, cars, rules, batch)
+    see(i, ribbons, cars, rules, batch, batch.obs[i])
 
 
 @kernel
@@ -101,14 +120,33 @@ def hold_action(me, action, ribbons, cars, rules, info, so_far, num_ticks):
     return reward, terminated, truncated
 
 
+@rare_kernel
+def drive_late(me, row, ribbons, cars, rules, info, repeat):
+    """Up to `repeat` ticks with actions that arrive late; (reward, terminated, truncated)."""
+    clear_info(info)
+    result = (ZERO, False, False)
+    for _ in range(repeat):
+        if result[1] or result[2]:
+            break
+        sent_on, first = me.tick, arriving(me, rules[0], row)
+        action = row[first : first + NUM_ACTIONS]
+        result = hold_action(me, action, ribbons, cars, rules, info, result, 1)
+        send(sent_on, row)
+    return result
+
+
 @kernel
 def drive_car(i, actions, ribbons, cars, rules, batch, repeat):
     """Up to `repeat` ticks of car i with one action, reported as one step; True if its episode ended."""
     tracks, nodes, portals = ribbons
-    me, info = batch.states[i], batch.infos[i]
-    result = tick(me, actions[i], tracks, nodes, portals, cars, rules[0], info)
-    if repeat > 1:
-        result = hold_action(me, actions[i], ribbons, cars, rules, info, result, repeat - 1)
+    me, info, place = batch.states[i], batch.infos[i], own_place(i, cars)
+    own = cars[place : place + 1]
+    if actions.shape[1] > NUM_ACTIONS:
+        result = drive_late(me, actions[i], ribbons, own, rules, info, repeat)
+    else:
+        result = tick(me, actions[i], tracks, nodes, portals, own, rules[0], info)
+        if repeat > 1:
+            result = hold_action(me, actions[i], ribbons, own, rules, info, result, repeat - 1)
     reward, terminated, truncated = result
     batch.rewards[i], batch.terminated[i], batch.truncated[i] = reward, terminated, truncated
     return terminated or truncated
@@ -117,11 +155,10 @@ def drive_car(i, actions, ribbons, cars, rules, batch, repeat):
 @rare_kernel
 def finish_episode(i, ribbons, cars, rules, batch):
     """Keep the last info and observation of car i's episode, and begin its next one."""
-    me = batch.states[i]
     batch.final_infos[i] = batch.infos[i]
-    observe(me, ribbons, cars, batch.final_obs[i])
-    me.episode += 1
-    restart_car(i, ribbons, rules, batch)
+    see(i, ribbons, cars, rules, batch, batch.final_obs[i])
+    batch.states[i].episode += 1
+    restart_car(i, ribbons, cars, rules, batch)
 
 
 @kernel
@@ -133,4 +170,4 @@ def step_car(i, actions, ribbons, cars, rules, batch, autoreset, repeat):
     has_ended = drive_car(i, actions, ribbons, cars, rules, batch, repeat)
     if autoreset and has_ended:
         finish_episode(i, ribbons, cars, rules, batch)
-    observe(batch.states[i], ribbons, cars, batch.obs[i])
+    see(i, ribbons, cars, rules, batch, batch.obs[i])

@@ -40,6 +40,7 @@ _DATA = Path(str(files("hotlap.tracks"))) / "data"
 # All tracks of the package take 37 MB.
 MAX_CACHED_BYTES = 64 << 20
 SPLITS = {"train": TRAIN_SEEDS, "test": TEST_SEEDS}
+DEFAULT_TRACK = "track-01"
 # The track of a training run on a stream of generated roads, and the seeds of the circuits on which it is evaluated.
 GENERATED = "generated"
 EVALUATION_SEEDS = range(50)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from hotlap.drivers.driver import BUILT_IN
-from hotlap.envs.racer import DEFAULT_TRACK
 from hotlap.envs.registration import REMOTE_RACER_ID
 from hotlap.errors import ConfigError, StateError, one_line
 from hotlap.models.archive import tensors_digest
@@ -20,6 +19,7 @@ from hotlap.sim.opponent_view import (
     OPPONENT_ALONGSIDE,
     OPPONENT_PRESENCE,
 )
+from hotlap.tracks.registry import DEFAULT_TRACK
 from hotlap.training.learners import Learner
 
 _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")

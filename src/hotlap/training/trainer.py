@@ -165,7 +165,8 @@ class _Session:
         self.evaluator = PolicyEvaluator(config, make_card(config, self._spaces))
         self._log = RunLog(
             config.num_envs,
-            optimal_lap_s=self.evaluator.optimal_lap_s,
+            # The optimal lap is that of the standard car, which evaluations have, too.
+            optimal_lap_s=self.evaluator.optimal_lap_s if config.racer.domain.is_standard else None,
             first_lap_is_flying=config.racer.settings().episode.start != "line",
         )
         self._state = RunState(config, learner, self._log, self._writer)

@@ -34,7 +34,7 @@ _GROUP = re.compile(r"([A-Za-z0-9][A-Za-z0-9._:@-]{0,150})(?:#([0-9a-f]{8}))?\*(
 
 @dataclass(frozen=True)
 class RivalGroup:
-    """Neighbours in the list of cars with one driver; `digest` is the CRC-32 of its policy file, 0 without one."""
+    """Neighbours in the list of cars with one driver; `digest`: CRC-32 of its policy file, or the casual's version."""
 
     driver_id: str
     digest: int

@@ -9,6 +9,7 @@ import numpy as np
 
 from hotlap.sim.compilation import entry_point, kernel
 
+CASUAL_VERSION = 2  # raised whenever it drives differently: replays of races name it
 GRAVITY_MPS2 = 9.81
 REACTION_S, LOOK_AHEAD_M, LOOK_AHEAD_S, BRAKE_EARLY_S = 0.25, 7.0, 0.8, 0.4
 UNDERSTEER = 0.0012  # s²/m: extra steering per squared speed
@@ -18,6 +19,9 @@ NOISE_KEPT = 0.9459594689067654  # a tick: exp(-1 / 18), a memory of 0.3 s
 SIGHT_M, BESIDE_M, CLEARANCE_M, EDGE_M, BEND_EDGE_M = 45.0, 7.0, 2.9, 1.2, 1.8
 FOLLOW_M, FOLLOW_S, FOLLOW_PER_S, CREEP_MPS, KEEN_MPS = 7.0, 0.12, 0.9, 3.0, 0.3
 MOVE_MPS, BEND_RADPM, SETTLE_MPS = 2.2, 0.02, 1.0
+DRIFT_PER_M, MAX_DRIFT, GRASS_MPS = 0.15, 0.3, 0.8
+LOST_COSINE, LOST_MPS, TURN_M, RUNOFF_M = 0.8, 3.5, 5.5, 4.0
+STANDING_MPS, AROUND_M, PATIENCE_TICKS, CRAWL_MPS = 1.0, 1.0, 528, 2.2
 BEND_AHEAD_S = (0.0, 0.25, 0.5, 0.75, 1.0)
 BRAKE_AHEAD = (0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0)
 TICK_S = 1.0 / 60.0
@@ -32,6 +36,8 @@ MIND_DTYPE = np.dtype(
         ("shake_steer", np.float64),
         ("shake_pedal", np.float64),
         ("side", np.int64),
+        ("waited", np.int64),  # ticks behind a car that stands
+        ("lock", np.int64),  # full lock of a lost car: 1 right, -1 left
         ("offset_m", np.float64),
     ]
 )
@@ -158,6 +164,8 @@ def _decide(seen, mind, speeds, nodes, road, traits, states, poses):
     error = min(target, most) - speed
     shake = PEDAL_NOISE * mind.shake_pedal
     lift = 1.0 - LIFT_PER_STEER * min(abs(steer), 1.0)
+    if mind.lock != 0:
+        steer, lift = np.float64(mind.lock), 1.0
     throttle = min(max(error * THROTTLE_PER_MPS + shake, 0.0), lift) if error > 0.0 else 0.0
     brake = _clamp(-error * BRAKE_PER_MPS + shake, 0.0, MAX_BRAKE) if error < -0.5 else 0.0
     return _clamp(steer, -1.0, 1.0), throttle, brake
@@ -199,20 +207,55 @@ def _look(mind, target, bend, nodes, road, states, poses):
         elif abs(away) < BESIDE_M:
             lowest = max(lowest, there + CLEARANCE_M)
     sharp = min(abs(bend) / BEND_RADPM, 1.0)
-    left = max(nodes[state.node, NODE_LEFT_M] - EDGE_M - BEND_EDGE_M * sharp, 0.0)
-    right = max(nodes[state.node, NODE_RIGHT_M] - EDGE_M - BEND_EDGE_M * sharp, 0.0)
-    wanted = _pass(mind, blocker >= 0 and target > their_speed + KEEN_MPS, across, left, right)
+    has_blocker = blocker >= 0
+    is_standing = has_blocker and their_speed < STANDING_MPS
+    margin = EDGE_M + BEND_EDGE_M * sharp
+    left_edge, right_edge = nodes[state.node, NODE_LEFT_M], nodes[state.node, NODE_RIGHT_M]
+    if is_standing and abs(across) + (right_edge if across > 0.0 else left_edge) - margin - CLEARANCE_M <= 0.0:
+        margin = -AROUND_M
+    left, right = max(left_edge - margin, 0.0), max(right_edge - margin, 0.0)
+    wanted = _pass(mind, has_blocker and target > their_speed + KEEN_MPS, across, left, right)
     wanted = (lowest + highest) / 2.0 if lowest > highest else _clamp(wanted, lowest, highest)
     wanted = _clamp(wanted, -right, left)
     calm = 1.0 / (1.0 + (2.0 * abs(bend)) / BEND_RADPM)
-    most = (MOVE_MPS if mind.side != 0 or blocker >= 0 else SETTLE_MPS) * calm * TICK_S
+    most = (MOVE_MPS if mind.side != 0 or has_blocker else SETTLE_MPS) * calm * TICK_S
     mind.offset_m = mind.offset_m + _clamp(wanted - mind.offset_m, -most, most)
     possible = target * sqrt(_clamp(1.0 - bend * mind.offset_m, 0.5, 1.0))  # the inside is sharper
-    if blocker < 0 or abs(across - own) >= 0.85 * CLEARANCE_M:
+    possible = _stay_on_road(possible, abs(own) - (left_edge if own > 0.0 else right_edge), speed)
+    is_held = has_blocker and abs(across - own) < 0.85 * CLEARANCE_M
+    waits = is_held and is_standing and speed < STANDING_MPS
+    mind.waited = mind.waited + 1 if waits else max(mind.waited - 1, 0)
+    _find_way(mind, own, speed, state, nodes, left_edge, right_edge)
+    if mind.lock != 0:
+        return LOST_MPS
+    if not is_held:
         return possible
     allowed = their_speed + FOLLOW_PER_S * (gap - FOLLOW_M - FOLLOW_S * speed)
     creep = CREEP_MPS if mind.side != 0 and gap > BESIDE_M - 1.0 else 0.0
-    return min(possible, max(allowed, creep))
+    crawl = CRAWL_MPS if mind.waited > PATIENCE_TICKS else 0.0
+    return min(possible, max(allowed, creep, crawl))
+
+
+@kernel
+def _stay_on_road(possible, out, speed):
+    """Slower the further it drifts towards the grass; on it, no more than a little faster than now."""
+    slower = possible * (1.0 - _clamp(DRIFT_PER_M * (out + EDGE_M), 0.0, MAX_DRIFT))
+    return min(slower, max(speed + GRASS_MPS, LOST_MPS)) if out > 0.0 else slower
+
+
+@kernel
+def _find_way(mind, own, speed, state, nodes, left_edge, right_edge):
+    """Turn a car that points away from the road's direction: the short way, or backwards where a wall is near."""
+    sine, cosine = _turn(np.float64(state.yaw_rad))
+    along_x, along_y = nodes[state.node, NODE_TANGENT_X], nodes[state.node, NODE_TANGENT_Y]
+    ahead, leftward = along_x * cosine + along_y * sine, along_x * sine - along_y * cosine
+    if ahead >= LOST_COSINE:
+        mind.lock = 0
+    elif mind.lock == 0 or ahead >= 0.0 or speed < STANDING_MPS:
+        facing = 1 if leftward > 0.0 else -1
+        room = (left_edge if facing > 0 else right_edge) - facing * own + RUNOFF_M
+        has_room = ahead > 0.0 or TURN_M * (1.0 - ahead) < room
+        mind.lock = facing if has_room else -facing
 
 
 @kernel

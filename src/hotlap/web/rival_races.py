@@ -22,6 +22,7 @@ from hotlap.web.policy_file import read_policy_bytes
 from hotlap.web.race_replay_format import RivalGroup, RivalRace
 from hotlap.web.replay_format import MAX_TICKS
 from hotlap.web.rival_kernels import (
+    CASUAL_VERSION,
     MIND_DTYPE,
     REACTION_S,
     ROAD_DTYPE,
@@ -116,6 +117,7 @@ def make_pilots(race: RivalRace, fleet: RaceFleet, find_policy: PolicyFinder = p
         cars = range(first, first + group.num_cars)
         first += group.num_cars
         if group.driver_id == CASUAL:
+            _check_version(group, CASUAL_VERSION)
             pilots.append(CasualRivals(fleet, cars))
         else:
             pilots.append(PolicyRivals(fleet, cars, _find_policy(group, fleet.tracks[0], find_policy)))
@@ -127,9 +129,13 @@ def _find_policy(group: RivalGroup, track: Track, find_policy: PolicyFinder) -> 
         content = find_policy(group.driver_id, track.track_id)
     except DriverError:
         raise ReplayError(f"race: its rival {group.driver_id!r:.80} is not known here.") from None
-    if zlib.crc32(content) != group.digest:
-        raise ReplayError(f"race: its rival {group.driver_id!r:.80} is another version here.")
+    _check_version(group, zlib.crc32(content))
     return content
+
+
+def _check_version(group: RivalGroup, digest: int) -> None:
+    if group.digest != digest:
+        raise ReplayError(f"race: its rival {group.driver_id!r:.80} is another version here.")
 
 
 class PolicyRivals:

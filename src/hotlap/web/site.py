@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from hotlap.errors import OutputFileError
 from hotlap.tracks.registry import SPLITS, list_tracks
 from hotlap.web.page_data import file_names, page_file, tracks_list
+from hotlap.web.road_files import road_files
 
 STATIC = Path(str(files("hotlap.web"))) / "static"
 MARKER = "sim.json"  # by which a folder is recognised as a page written before
@@ -42,6 +43,7 @@ def write_site(folder: Path, generated: Sequence[str] = ()) -> int:
     content = {name: (STATIC / name).read_bytes() for name in static_files()}
     names = file_names(generated)
     content |= {f"data/{name}": found[0] for name in names if (found := page_file(name)) is not None}
+    content |= {f"data/{name}": file for name, file in road_files().items()}
     content["data/tracks.json"] = json.dumps(tracks_list(generated), allow_nan=False).encode()
     # The page asks for the server's status; without this file the browser's console would show an error.
     content["api/status"] = b'{"server": null}\n'

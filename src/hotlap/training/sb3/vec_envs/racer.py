@@ -10,7 +10,7 @@ from hotlap.envs.fleet import FleetState, check_repeat
 from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.infos import RESET_COLUMNS, REWARD_KEYS, Info, step_info
 from hotlap.envs.observations import ObservationStack, stacked_observation_space
-from hotlap.envs.racer import DEFAULT_TRACK, start_option
+from hotlap.envs.racer import start_option
 from hotlap.envs.racer_vector import make_fleet_env
 from hotlap.envs.settings import SettingsSource, StartName
 from hotlap.envs.spaces import (
@@ -23,6 +23,7 @@ from hotlap.envs.spaces import (
 from hotlap.errors import ConfigError, StateError
 from hotlap.learning.events import StepEvents
 from hotlap.sim.world import NUM_ACTIONS
+from hotlap.tracks.registry import DEFAULT_TRACK
 from hotlap.training.sb3.vec_envs.base import BatchStep, BatchVecEnv, Mask
 
 # Prefix of the fleet's columns in a saved state, so that their names cannot clash with ours.

@@ -208,7 +208,7 @@ class App {
     let track = this.track;
     if (!track || (wanted.track || DEFAULT_TRACK) !== track.id) {
       try {
-        track = await loadTrack(wanted.track || DEFAULT_TRACK, this.engine.description);
+        track = await loadTrack(wanted.track || DEFAULT_TRACK, this.engine.description, this.server.isStatic);
       } catch (error) {
         this.say(error.message);
         track = this.track || (await loadTrack(DEFAULT_TRACK, this.engine.description));

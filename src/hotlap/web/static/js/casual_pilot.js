@@ -4,6 +4,8 @@
 
 import { lengthOf, makeNoise, turn } from './exact_maths.js';
 
+/** Raised whenever it drives differently: replays of races name it. */
+export const CASUAL_VERSION = 2;
 const GRAVITY_MPS2 = 9.81;
 const HABITS = {
   reactionS: 0.25,
@@ -33,6 +35,17 @@ const EYES = {
   moveMps: 2.2,
   bendRadpm: 0.02,
   settleMps: 1,
+  driftPerM: 0.15, // slower by this fraction for each metre beyond where it means to drive,
+  maxDrift: 0.3, // at most
+  grassMps: 0.8, // off the road it gains speed this gently
+  lostCosine: 0.8, // of the angle to the road's direction: a car that points further away is lost,
+  lostMps: 3.5, // turns this slowly
+  turnM: 5.5, // on a circle of this radius
+  runoffM: 4, // beside the road
+  standingMps: 1, // a car this slow stands: one may leave the road to pass it,
+  aroundM: 1, // by this much
+  patienceTicks: 528, // how long it waits behind a car that stands, before it
+  crawlMps: 2.2, // goes on however near that is
 };
 const BEND_AHEAD_S = [0, 0.25, 0.5, 0.75, 1];
 const BRAKE_AHEAD = [0, 1 / 3, 2 / 3, 1];
@@ -76,7 +89,8 @@ export class CasualPilot {
 
   begin() {
     this.noise = makeNoise(this.car + 1);
-    Object.assign(this, { seen: [], shake: [0, 0], side: 0, offset: this.world.read.lateral_m(this.car) });
+    Object.assign(this, { seen: [], shake: [0, 0], side: 0, waited: 0, lock: 0 });
+    this.offset = this.world.read.lateral_m(this.car);
   }
 
   node(arc) {
@@ -116,9 +130,9 @@ export class CasualPilot {
       HABITS.steerNoise * this.shake[0];
     const error = Math.min(target, most) - speed;
     const shake = HABITS.pedalNoise * this.shake[1];
-    const lift = 1 - HABITS.liftPerSteer * Math.min(Math.abs(steer), 1);
+    const lift = this.lock ? 1 : 1 - HABITS.liftPerSteer * Math.min(Math.abs(steer), 1);
     return [
-      clamp(steer, -1, 1),
+      this.lock || clamp(steer, -1, 1),
       error > 0 ? Math.min(Math.max(error * HABITS.throttlePerMps + shake, 0), lift) : 0,
       error < -0.5 ? clamp(-error * HABITS.brakePerMps + shake, 0, HABITS.maxBrake) : 0,
     ];
@@ -150,14 +164,14 @@ export class CasualPilot {
     const blocker = inWay.reduce((nearest, one) => (!nearest || one.gap < nearest.gap ? one : nearest), null);
     const sharp = Math.min(Math.abs(bend) / EYES.bendRadpm, 1);
     const node = world.read.node(car);
-    const room = (edge) =>
-      Math.max(
-        lengthOf(edge.x[node] - track.centre.x[node], edge.y[node] - track.centre.y[node]) -
-          EYES.edgeM -
-          EYES.bendEdgeM * sharp,
-        0,
-      );
-    const [left, right] = [room(track.left), room(track.right)];
+    const [leftEdge, rightEdge] = [track.left, track.right].map((edge) =>
+      lengthOf(edge.x[node] - track.centre.x[node], edge.y[node] - track.centre.y[node]),
+    );
+    const isStanding = blocker !== null && blocker.speed < EYES.standingMps;
+    const inner = EYES.edgeM + EYES.bendEdgeM * sharp;
+    const isNarrow = (across) => Math.abs(across) + (across > 0 ? rightEdge : leftEdge) - inner - EYES.clearanceM <= 0;
+    const margin = isStanding && isNarrow(blocker.across) ? -EYES.aroundM : inner;
+    const [left, right] = [Math.max(leftEdge - margin, 0), Math.max(rightEdge - margin, 0)];
     const isKeen = blocker !== null && target > blocker.speed + EYES.keenMps;
     const wanted = clamp(
       this.keepClear(this.pass(isKeen, blocker?.across ?? 0, left, right), own, others),
@@ -167,11 +181,39 @@ export class CasualPilot {
     const calm = 1 / (1 + (2 * Math.abs(bend)) / EYES.bendRadpm);
     const most = (this.side || blocker ? EYES.moveMps : EYES.settleMps) * calm * this.tickS;
     this.offset += clamp(wanted - this.offset, -most, most);
-    const possible = target * Math.sqrt(clamp(1 - bend * this.offset, 0.5, 1)); // the inside is sharper
-    if (!blocker || Math.abs(blocker.across - own) >= 0.85 * EYES.clearanceM) return possible;
+    const inside = target * Math.sqrt(clamp(1 - bend * this.offset, 0.5, 1)); // the inside is sharper
+    const possible = this.stayOnRoad(inside, Math.abs(own) - (own > 0 ? leftEdge : rightEdge), speed);
+    const isHeld = blocker !== null && Math.abs(blocker.across - own) < 0.85 * EYES.clearanceM;
+    this.waited = isHeld && isStanding && speed < EYES.standingMps ? this.waited + 1 : Math.max(this.waited - 1, 0);
+    this.findWay(own, speed, node, leftEdge, rightEdge);
+    if (this.lock) return EYES.lostMps;
+    if (!isHeld) return possible;
     const allowed = blocker.speed + EYES.followPerS * (blocker.gap - EYES.followM - EYES.followS * speed);
     const creep = this.side && blocker.gap > EYES.besideM - 1 ? EYES.creepMps : 0;
-    return Math.min(possible, Math.max(allowed, creep));
+    const crawl = this.waited > EYES.patienceTicks ? EYES.crawlMps : 0;
+    return Math.min(possible, Math.max(allowed, creep, crawl));
+  }
+
+  /** Slower the further it drifts towards the grass; on it, no more than a little faster than now. */
+  stayOnRoad(possible, out, speed) {
+    const slower = possible * (1 - clamp(EYES.driftPerM * (out + EYES.edgeM), 0, EYES.maxDrift));
+    return out > 0 ? Math.min(slower, Math.max(speed + EYES.grassMps, EYES.lostMps)) : slower;
+  }
+
+  /** Turn a car that points away from the road's direction: the short way, or backwards where a wall is near. */
+  findWay(own, speed, node, leftEdge, rightEdge) {
+    const { world, car, track } = this;
+    const [sine, cosine] = turn(world.read.yaw_rad(car));
+    const [alongX, alongY] = [track.tangentX[node], track.tangentY[node]];
+    const [ahead, leftward] = [alongX * cosine + alongY * sine, alongX * sine - alongY * cosine];
+    if (ahead >= EYES.lostCosine) {
+      this.lock = 0;
+    } else if (!this.lock || ahead >= 0 || speed < EYES.standingMps) {
+      const facing = leftward > 0 ? 1 : -1;
+      const room = (facing > 0 ? leftEdge : rightEdge) - facing * own + EYES.runoffM;
+      const hasRoom = ahead > 0 || EYES.turnM * (1 - ahead) < room;
+      this.lock = hasRoom ? facing : -facing;
+    }
   }
 
   /** The other cars on the road: gap along it, place across it, speed. */

@@ -4,7 +4,9 @@ import { find, make } from './format.js';
 
 const WITHOUT_SERVER =
   'Saved in this browser. To train on it, solve its optimum or open a track file, start a server: hotlap play.';
-const HOW_TO_DRAW = 'Draw a loop with the mouse or a finger. Then pull its points; a double click deletes one.';
+const HOW_TO_DRAW = matchMedia('(pointer: coarse)').matches
+  ? 'Draw a loop with a finger. Then pull its points; a double tap deletes one.'
+  : 'Draw a loop with the mouse. Then pull its points; a double click deletes one.';
 
 /** Buttons side by side. */
 function row(...buttons) {

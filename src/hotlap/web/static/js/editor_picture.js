@@ -4,6 +4,7 @@ import { COLOURS, KINDS } from './colours.js';
 import { smooth } from './drawn_line.js';
 
 const GRID_M = 50;
+const HINT = 'rgba(20,24,31,.55)';
 
 /** The line with its points, a line that was refused, and the one that is being drawn. */
 export function drawHandles(draw, context, camera) {
@@ -52,5 +53,24 @@ export function drawGrid(draw) {
     context.lineTo(camera.width, camera.toScreen(0, y)[1]);
   }
   context.stroke();
+  if (!draw.points.length && !draw.stroke && !draw.refused) writeHint(context, camera, dpr);
   drawHandles(draw, context, camera);
+}
+
+/** Where to begin, on the empty grid. */
+function writeHint(context, camera, dpr) {
+  const isWide = camera.width > camera.height; // the panel is beside the drawing, else above it
+  const [x, y] = [(isWide ? 0.62 : 0.5) * camera.width, (isWide ? 0.5 : 0.62) * camera.height];
+  const radius = Math.min(0.25 * camera.width, 0.25 * camera.height);
+  context.strokeStyle = context.fillStyle = HINT;
+  context.lineWidth = 3 * dpr;
+  context.setLineDash([12 * dpr, 10 * dpr]);
+  context.beginPath();
+  context.ellipse(x, y, 1.6 * radius, radius, 0, 0, 2 * Math.PI);
+  context.stroke();
+  context.setLineDash([]);
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.font = `700 ${22 * dpr}px Inter, sans-serif`;
+  context.fillText('Draw a loop here', x, y);
 }

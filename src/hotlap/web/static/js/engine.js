@@ -69,6 +69,7 @@ export class World {
       portals: this.put(track.records.portals),
       num_portals: track.numPortals,
       cars: this.put(this.pack('car', description.car)),
+      num_car_records: 1,
       rules: this.put(this.pack('rules', description.rules)),
       num_cars: numCars,
       states: this.take(numCars * size('state')),
@@ -81,6 +82,7 @@ export class World {
       final_infos: this.take(numCars * size('info')),
       mask: this.take(numCars),
       actions: this.take(numCars * description.num_actions * 4),
+      num_action_columns: description.num_actions,
       autoreset: 0,
       repeat: 1,
     };

@@ -1,10 +1,11 @@
-// The guide of a road: the line of least curvature and the progress along it, with the arithmetic of the simulator's
-// guide_line.py in the same order.
+// The guide of a road: a quick line and the progress along it, with the arithmetic of the simulator's guide_line.py in
+// the same order.
 
 import { speedProfile } from './casual_pilot.js';
+import { bend, quickenLine, STRIDES } from './quick_line.js';
 
 const COARSE_SPACING_M = 12;
-const MIN_COARSE_POINTS = 8;
+const COARSE_MULTIPLE = STRIDES[0] / 4;
 const SWEEPS = [1500, 600, 300];
 const STEP_SIZE = 1 / 17;
 const EDGE_MARGIN_M = 0.5;
@@ -15,7 +16,7 @@ const MIN_SPEED_MPS = 1;
 /** For every node the guide's distance to the left of the centreline (m) and its progress along the lap (m/s). */
 export function guideLine(road, car) {
   const lengthM = road.step * road.size;
-  const coarse = Math.max(MIN_COARSE_POINTS, Math.floor(lengthM / COARSE_SPACING_M + 0.5));
+  const coarse = COARSE_MULTIPLE * Math.max(2, Math.floor(lengthM / (COARSE_SPACING_M * COARSE_MULTIPLE) + 0.5));
   const room = (edge, wall) =>
     edge.map((each, k) => Math.max(Math.min(each, wall[k] - car.radius_m) - EDGE_MARGIN_M, 0));
   const columns = {
@@ -35,10 +36,11 @@ export function guideLine(road, car) {
     offset = sample(offset, count).map((value, k) => Math.min(Math.max(value, lowest[k]), highest[k]));
     straighten(points, offset, sweeps);
   });
+  offset = quickenLine(points, offset, car);
   const count = offset.length;
   const lineX = points.x.map((value, k) => value + points.normalX[k] * offset[k]);
   const lineY = points.y.map((value, k) => value + points.normalY[k] * offset[k]);
-  const { curvature, spacing, length } = bends(lineX, lineY);
+  const { curvature, spacing, length } = bend(lineX, lineY);
   const speeds = speedProfile({ numNodes: count, stepM: length / count, curvature }, car, GRIP_FRACTION);
   const stepM = lengthM / count;
   const progress = speeds.map((speed, k) => Math.max(speed / Math.max(spacing[k] / stepM, MIN_STRETCH), MIN_SPEED_MPS));
@@ -90,21 +92,4 @@ function straighten({ x, y, normalX, normalY, lowest, highest }, offset, sweeps)
     }
     if (uphill > 0) weight = 1;
   }
-}
-
-/** Curvature and spacing of the points of a closed line, and its length. */
-function bends(x, y) {
-  const count = x.length;
-  const [curvature, spacing] = [new Float64Array(count), new Float64Array(count)];
-  let length = 0;
-  for (let k = 0; k < count; k += 1) {
-    const [before, after] = [(k + count - 1) % count, (k + 1) % count];
-    const [alongX, alongY] = [0.5 * (x[after] - x[before]), 0.5 * (y[after] - y[before])];
-    const [bendX, bendY] = [x[before] - 2 * x[k] + x[after], y[before] - 2 * y[k] + y[after]];
-    const squared = Math.max(alongX * alongX + alongY * alongY, 1e-9);
-    spacing[k] = Math.sqrt(squared);
-    curvature[k] = (alongX * bendY - alongY * bendX) / (squared * spacing[k]);
-    length += spacing[k];
-  }
-  return { curvature, spacing, length };
 }

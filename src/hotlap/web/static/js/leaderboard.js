@@ -3,6 +3,7 @@
 import { ownName } from './board.js';
 import { driverColour, KINDS } from './colours.js';
 import { loadDriver } from './drivers.js';
+import { giveLaps } from './given_laps.js';
 import { aboutTrack, find, lapText, make, percentText } from './format.js';
 import { bestLap, decodeReplay, fromText, recordRun, ReplayPilot } from './replay.js';
 import { PolicyPilot } from './engine.js';
@@ -100,6 +101,7 @@ export class LeaderboardView {
               text: 'Export as JSON',
             })
           : null,
+        giveLaps(),
       ),
     );
     app.announce(`Best laps on ${track.name}`);

@@ -1,6 +1,6 @@
 // A race against other cars that meet: the field on the grid, positions and gaps, contacts, the finish.
 
-import { CasualPilot } from './casual_pilot.js';
+import { CASUAL_VERSION, CasualPilot } from './casual_pilot.js';
 import { driverColour, KINDS } from './colours.js';
 import { loadDriver } from './drivers.js';
 import { RacePilot, RaceWorld, STATUS } from './race_world.js';
@@ -58,9 +58,9 @@ export class Rivals {
     for (const driver of new Set(this.field)) if (driver.policy) this.files.set(driver.id, await loadDriver(driver));
   }
 
-  /** By which a driver's policy is known; 0 without one. */
+  /** By which a driver is known: its policy, or the version of the casual driver. */
   digestOf(id) {
-    return this.files.get(id)?.digest ?? 0;
+    return id === 'casual' ? CASUAL_VERSION : (this.files.get(id)?.digest ?? 0);
   }
 
   /** The race so far as its replay: the person's inputs, and every car's time. */

@@ -142,7 +142,7 @@ export function classify(rivals, cars, name = null) {
       make('td', { class: 'number contacts', text: all ? `${all} (${faults})` : '0' }),
     );
   });
-  const heads = ['', 'Driver', 'Time', 'Best lap', 'Contacts (at fault)'];
+  const heads = ['', 'Driver', 'Time', 'Best lap', 'Contacts (fault)'];
   const table = make(
     'table',
     { id: 'classification' },

@@ -32,23 +32,29 @@ export async function buildDrawing({ points, width_m: width }, description, id =
   const first = narrowTightBends(resample(drawn));
   const fixed = (values) => values.map((value) => Number(value.toFixed(3)));
   const line = { ...first, left: fixed(first.left), right: fixed(first.right) }; // as a file has them
+  const about = { id, name: id, character: 'drawn', source: 'yours' };
+  const answer = await packRoad(line, description, about);
+  if (answer.ok) return answer;
+  const { fault, road } = answer;
+  return refuse({ point: road.fault ? null : nearest(drawn, road, fault.node), text: fault.text });
+}
+
+/** The road of a line with its widths as a track file: {ok, fault, road} or {ok, length_m, road, buffer, line}. */
+export async function packRoad(line, description, about) {
   const road = trace(line);
   const crossings = road.fault ? [] : findCrossings(road.x, road.y);
   const fault = road.fault || findFault(road, crossings);
-  if (fault) return refuse({ point: road.fault ? null : nearest(drawn, road, fault.node), text: fault.text });
+  if (fault) return { ok: false, fault, road };
   const built = buildWalls(road, crossings);
   const length = built.step * built.size;
   const header = {
-    id,
-    name: id,
-    character: 'drawn',
-    source: 'yours',
-    length_m: Math.round(1000 * length) / 1000,
-    road: await digest(built),
     medals_sec: null,
     optimal_lap_time_sec: null,
     optimal_standing_lap_time_sec: null,
     attribution: null,
+    ...about,
+    length_m: Math.round(1000 * length) / 1000,
+    road: await digest(built),
     physics: description.physics,
     num_nodes: built.size,
     num_portals: built.size + 2 * FAR_SPAN,

@@ -1,5 +1,7 @@
 // The server behind the page, where there is one; else the data files alone.
 
+import { dailyTrack } from './daily.js';
+import { isLineOnly, roadEntry } from './daily_road.js';
 import { hasOwn, listOwn } from './own_tracks.js';
 
 const RETRY_MS = 2000;
@@ -96,9 +98,12 @@ export class Server extends EventTarget {
       : [...(await (await fetch('data/tracks.json')).json()), ...listOwn()];
   }
 
-  /** The same with the generated ones, as far as there are any. */
-  allTracks() {
-    return this.connected ? this.get('api/tracks?split=1') : this.tracks();
+  /** The same with the generated ones, as far as there are any; without a server at least that of the day. */
+  async allTracks() {
+    if (this.connected) return this.get('api/tracks?split=1');
+    const [tracks, { track }] = [await this.tracks(), dailyTrack()];
+    const daily = !this.isStatic || tracks.some((one) => one.id === track) ? null : await roadEntry(track);
+    return daily ? [...tracks, daily] : tracks;
   }
 
   /** A name that no track has: the one wanted, or with a number. */
@@ -112,8 +117,9 @@ export class Server extends EventTarget {
 
   /** The drivers of a track: the server's, and those that ship with the page, which need not be driven first. */
   async drivers(track) {
-    // On a road that only this browser has, those drive who drive any.
-    const id = encodeURIComponent(hasOwn(track) ? ANY_TRACK : track);
+    // On a road that this browser built, those drive who drive any.
+    const isBuilt = hasOwn(track) || (this.isStatic && (await isLineOnly(track)));
+    const id = encodeURIComponent(isBuilt ? ANY_TRACK : track);
     const [shipped, served] = await Promise.all([
       fetch(`data/${id}.drivers.json`)
         .then((answer) => (answer.ok ? answer.json() : []))
@@ -123,7 +129,7 @@ export class Server extends EventTarget {
     const ids = new Set(shipped.map((one) => one.id));
     const isUsable = (one) => one.track === null || one.track === track;
     const usable = served.filter((one) => !ids.has(one.id) && isUsable(one));
-    const fitting = hasOwn(track) ? shipped.filter((one) => one.policy && isUsable(one)) : shipped;
+    const fitting = isBuilt ? shipped.filter((one) => one.policy && isUsable(one)) : shipped;
     return [...usable, ...fitting]
       .sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind))
       .map((one) => ({ ...one, name: driverName(one) }));

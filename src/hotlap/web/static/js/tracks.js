@@ -1,23 +1,25 @@
 // Track files: parsed for the engine, and as geometry for drawing.
 
+import { buildGenerated, isLineOnly } from './daily_road.js';
 import { parseHeader } from './engine.js';
 import { buildOwn, hasOwn } from './own_tracks.js';
 
 const cache = new Map();
 
-/** The track with this id, loaded once. */
-export function loadTrack(id, description) {
+/** The track with this id, loaded once; `isStatic`: there is no server that has all tracks. */
+export function loadTrack(id, description, isStatic = false) {
   if (!cache.has(id)) {
     const track = hasOwn(id)
       ? buildOwn(id, description).then((buffer) => parseTrack(buffer, description))
-      : fetchTrack(id, description);
+      : fetchTrack(id, description, isStatic);
     track.catch(() => cache.delete(id));
     cache.set(id, track);
   }
   return cache.get(id);
 }
 
-async function fetchTrack(id, description) {
+async function fetchTrack(id, description, isStatic) {
+  if (isStatic && (await isLineOnly(id))) return parseTrack(await buildGenerated(id, description), description);
   const answer = await fetch(`data/${encodeURIComponent(id)}.track`);
   if (!answer.ok) throw new Error('The track of this link is not here. Another one is shown.');
   return parseTrack(await answer.arrayBuffer(), description);
