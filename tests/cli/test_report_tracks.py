@@ -61,7 +61,7 @@ def driven(monkeypatch):
 def test_optimal_laps_are_solved_where_asked_and_kept(hotlap, circuits, monkeypatch, tmp_path):
     calls = []
 
-    def solve(track):
+    def solve(track, car=None):
         calls.append(track.track_id)
         return optimal_reference.Reference(known_reference().raceline, known_reference().lap_time_s, 30.0, 0.0)
 

@@ -110,7 +110,7 @@ def test_a_restored_snapshot_continues_bit_identically(tick_of_snapshot):
 PLAIN = {"abs", "min", "max", "int", "range", "prange", "sqrt", "F", "U", "N", "M"}
 DECORATORS = {"kernel", "rare_kernel", "entry_point"}
 # Uses float64 outside the tick, with IEEE operations only.
-FLOAT64_ON_PURPOSE = {"guide_line.py", "speed_profile.py"}
+FLOAT64_ON_PURPOSE = {"guide_line.py", "quick_line.py", "speed_profile.py"}
 
 
 def decorator_name(node: ast.expr) -> str:
