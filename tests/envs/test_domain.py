@@ -63,6 +63,7 @@ def test_a_text_and_its_rules(text, rules):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("grip", r"'grip' is not NAME=NUMBER or NAME=LOW:HIGH. Give it a value: grip=1\."),
         ("grap=0.9", r"'grap=0.9' is not NAME=NUMBER or NAME=LOW:HIGH. Did you mean 'grip'\?"),
         ("", r"'' is not NAME=NUMBER"),
         ("grip", r"'grip' is not NAME=NUMBER"),

@@ -120,7 +120,8 @@ def parse_domain(text: str, where: str) -> DomainRules:
         name, sign, value = (piece.strip() for piece in part.partition("="))
         known = (*_FACTORS, _DELAY_NAME, _NOISE_NAME)
         if name not in known or not sign:
-            hint = did_you_mean(closest(name, known), f"Known: {', '.join(known)}.")
+            names = f"Known: {', '.join(known)}."
+            hint = f"Give it a value: {name}=1." if name in known else did_you_mean(closest(name, known), names)
             raise ConfigError(f"{where}: {part.strip()!r:.40} is not NAME=NUMBER or NAME=LOW:HIGH. {hint}")
         keys = _keys_of(name)
         numbers = value.split(_RANGE_SIGN)
