@@ -68,7 +68,7 @@ BROWSER_FIXTURES = {"shared_browser", "static_page", "web_server"}
 # Time limit of the first test that needs the solver, on a busy machine.
 SOLVING_S = 180
 
-pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "trained_models")
+pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "traces_of_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
 COMPILERS = pytest.StashKey[list["subprocess.Popen[bytes]"]]()

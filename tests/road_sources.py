@@ -27,7 +27,7 @@ class ShippedRoads(RoadWorkers):
         if number == self.lost_at:
             raise RoadStreamError("the process 1 that makes roads was killed by signal 9")
         self.taken.append(number)
-        return load_track(track_of(number, self.run_seed)).ribbon
+        return load_track(track_of(number, self.run_seed)).guided_ribbon
 
     def close(self):
         self.is_closed = True

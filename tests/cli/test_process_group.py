@@ -26,14 +26,14 @@ def test_only_a_process_beside_the_first_follows(monkeypatch, variables, answer)
 
 
 def test_torch_is_silenced_only_among_other_processes(monkeypatch):
-    monkeypatch.delenv("TORCH_CPP_LOG_LEVEL", raising=False)
+    monkeypatch.setenv("TORCH_CPP_LOG_LEVEL", "")  # so that it is removed at the end, whoever sets it
+    monkeypatch.delenv("TORCH_CPP_LOG_LEVEL")
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     process_group.silence_torch()
     assert "TORCH_CPP_LOG_LEVEL" not in process_group.os.environ
     monkeypatch.setenv("WORLD_SIZE", "2")
     process_group.silence_torch()
     assert process_group.os.environ["TORCH_CPP_LOG_LEVEL"] == "ERROR"
-    monkeypatch.delenv("TORCH_CPP_LOG_LEVEL")
 
 
 class Pair:

@@ -42,7 +42,7 @@ def road_in(fleet, slot):
 
 
 def road_of(number):
-    return bits(*load_track(track_of(number)).ribbon)
+    return bits(*load_track(track_of(number)).guided_ribbon)
 
 
 def test_new_roads_replace_the_oldest_ones_in_place():

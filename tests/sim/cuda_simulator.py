@@ -16,6 +16,7 @@ from hotlap.sim import batch_cuda
 from hotlap.sim.cuda_engine import CudaEngine
 from hotlap.sim.domain import make_actions
 from hotlap.sim.engine import Engine, Scenario
+from hotlap.sim.guide_line import add_guides
 from hotlap.sim.ribbon import FAR_SPAN, Ribbons, pack_ribbons
 from hotlap.sim.step import Batch
 from hotlap.sim.vehicle import car_record
@@ -51,7 +52,7 @@ def scenario() -> Scenario:
     # Some of the cars have spun, some are slower than the least speed that pays, and all count as still.
     rules["spun_fraction"], rules["penalty_min_speed_mps"], rules["stillness_speed_mps"] = 0.5, 14.0, 100.0
     ribbons = pack_ribbons([track.nodes for track in tracks], [track.start_speed_mps for track in tracks])
-    return Scenario(ribbons, car_record(), rules)
+    return Scenario(add_guides(ribbons, [track.nodes for track in tracks]), car_record(), rules)
 
 
 def different_cars() -> Scenario:

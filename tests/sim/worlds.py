@@ -9,9 +9,11 @@ from shapely import Polygon
 
 from hotlap.drivers.casual import CasualDriver, CasualHabits
 from hotlap.envs.settings import RacerSettings
+from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cpu
 from hotlap.sim.compilation import entry_point
 from hotlap.sim.engine import ALL_FINE, Scenario
+from hotlap.sim.guide_line import add_guides
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.ribbon_nodes import RibbonNodes
@@ -107,7 +109,9 @@ class World:
     ) -> None:
         self.tracks = tuple(Place(nodes) for nodes in tracks)
         self.num_cars = num_cars
-        self.ribbons = pack_ribbons(tracks, [np.full(nodes.num_nodes, 15.0) for nodes in tracks])
+        ribbons = pack_ribbons(tracks, [np.full(nodes.num_nodes, 15.0) for nodes in tracks])
+        has_guide = num_obs >= num_observations("road-2") or "progress_time_s" in rules
+        self.ribbons = add_guides(ribbons, tracks) if has_guide else ribbons
         self.cars = car_record() if car is None else car
         self.rules = make_rules(**rules)
         self.batch = make_batch(num_cars, num_obs)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from hotlap.errors import TrackError
+from hotlap.sim.guide_line import add_guides
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
@@ -30,9 +31,8 @@ def bits(ribbons):
 def of_seed(seed):
     """The circuit of a seed, packed here."""
     nodes = build_nodes(generate_circuit(seed))
-    return pack_ribbons(
-        [nodes], [speed_profile(nodes.curvature_radpm, nodes.step_m, CarParameters(), START_GRIP_FRACTION)]
-    )
+    start_speed_mps = speed_profile(nodes.curvature_radpm, nodes.step_m, CarParameters(), START_GRIP_FRACTION)
+    return add_guides(pack_ribbons([nodes], [start_speed_mps]), [nodes])
 
 
 def test_no_two_roads_share_a_seed_and_none_has_that_of_an_evaluation():
@@ -50,7 +50,7 @@ def test_a_road_is_the_circuit_of_its_seed():
 def test_evaluation_roads_are_the_circuits_of_the_first_seeds_and_are_in_no_list():
     ids = evaluation_ids()
     assert (ids[0], ids[-1], len(ids)) == ("generated-000", "generated-049", 50)
-    assert bits(load_track("generated-001").ribbon) == bits(of_seed(1))
+    assert bits(load_track("generated-001").guided_ribbon) == bits(of_seed(1))
     assert not {entry.track_id for entry in list_tracks()} & set(ids)
 
 
@@ -66,7 +66,7 @@ def test_seeds_without_a_road_that_fits_are_passed_over(monkeypatch):
 
     monkeypatch.setattr("hotlap.tracks.generation.circuit_generator.generate_circuit", generate)
     monkeypatch.setattr("hotlap.tracks.road_stream.MAX_ROAD_NODES", short.nodes.num_nodes)
-    assert bits(make_road(0, 0)) == bits(short.ribbon)
+    assert bits(make_road(0, 0)) == bits(short.guided_ribbon)
     del found[third]
     with pytest.raises(
         TrackError, match=rf"^track generated: the seeds from {first} to \d+ give no circuit\. Use other"

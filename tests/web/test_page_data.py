@@ -29,7 +29,7 @@ def test_a_track_file_holds_the_simulators_own_records():
     assert (magic, length % 4, header["physics"]) == (b"HLT1", 0, PHYSICS_VERSION)
     at = 8 + length
     counts = (1, header["num_nodes"], header["num_portals"])
-    for dtype, count, part in zip((TRACK_DTYPE, NODE_DTYPE, PORTAL_DTYPE), counts, track.ribbon, strict=True):
+    for dtype, count, part in zip((TRACK_DTYPE, NODE_DTYPE, PORTAL_DTYPE), counts, track.guided_ribbon, strict=True):
         assert content[at : at + dtype.itemsize * count] == part.tobytes()
         at += dtype.itemsize * count
     line = np.frombuffer(content, "<f4", offset=at).reshape(3, header["num_line_points"])

@@ -92,7 +92,7 @@ def test_cars_that_differ_equal_the_cpus():
     drives = []
     for engine in (CpuEngine(), WasmEngine()):
         # Each engine writes the records of its own cars.
-        scenario = Scenario(load_track("track-03").ribbon, DOMAIN.car_records(num_cars), rules)
+        scenario = Scenario(load_track("track-03").guided_ribbon, DOMAIN.car_records(num_cars), rules)
         batch = engine.make_batch(num_cars)
         batch.states["seed"] = np.arange(num_cars)
         engine.reset(np.ones(num_cars, np.bool_), scenario, batch)
@@ -125,7 +125,7 @@ def test_a_bad_action_moves_no_car():
 
 @pytest.mark.parametrize("observation", ["road", "road-2"])
 def test_the_view_of_the_road_equals_the_cpus(observation):
-    scenario = Scenario(load_track("track-02").ribbon, car_record(), golden_traces.golden_rules())
+    scenario = Scenario(load_track("track-02").guided_ribbon, car_record(), golden_traces.golden_rules())
     cpu, page, rng = CpuEngine(), WasmEngine(), np.random.default_rng(1)
     batches = [engine.make_batch(16, num_observations(observation)) for engine in (cpu, page)]
     batches[0].states["seed"] = np.arange(16)

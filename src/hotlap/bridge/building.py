@@ -8,6 +8,7 @@ import numpy as np
 
 from hotlap.bridge.simulation import Simulation, SimulationPlan
 from hotlap.bridge.simulation_plan import build_simulation
+from hotlap.envs.fleet import needs_guide, ribbon_of
 from hotlap.tracks.registry import Track, load_track
 
 
@@ -29,7 +30,7 @@ class Building:
                 return True
             if self._left:
                 track = load_track(self._left.pop(0))
-                _ = track.ribbon  # made on first use, and kept
+                ribbon_of(track, needs_guide(self._plan.observation, self._plan.settings))
                 self._tracks.append(track)
                 return False
             self._result = build_simulation(self._plan, self._rng)

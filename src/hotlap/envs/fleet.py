@@ -49,18 +49,28 @@ MAX_CACHED_RIBBON_BYTES = 64 << 20  # with the tracks that the cache keeps in me
 _INT_COLUMNS = tuple(name for name in STATE_DTYPE.names or () if STATE_DTYPE[name] == np.int32)
 
 
-_RIBBONS: ByteLimitedCache[tuple[Track, ...], Ribbons] = ByteLimitedCache(MAX_CACHED_RIBBON_BYTES)
+_RIBBONS: ByteLimitedCache[tuple[bool, tuple[Track, ...]], Ribbons] = ByteLimitedCache(MAX_CACHED_RIBBON_BYTES)
 
 
-def ribbons_of(tracks: tuple[Track, ...]) -> Ribbons:
+def needs_guide(observation: ObservationName, settings: RacerSettings) -> bool:
+    """Whether the guide is seen or counted; it takes many times as long to make as the rest of a ribbon."""
+    return observation == "road-2" or settings.rewards.progress_time_s > 0.0
+
+
+def ribbon_of(track: Track, has_guide: bool) -> Ribbons:
+    """The track as the simulator's arrays, made on first use and kept by the track."""
+    return track.guided_ribbon if has_guide else track.ribbon
+
+
+def ribbons_of(tracks: tuple[Track, ...], has_guide: bool) -> Ribbons:
     """The tracks as the simulator's arrays; cached, so that fleets on the same tracks share them."""
     if len(tracks) == 1:
-        return tracks[0].ribbon
-    ribbons = _RIBBONS.get(tracks)
+        return ribbon_of(tracks[0], has_guide)
+    ribbons = _RIBBONS.get((has_guide, tracks))
     if ribbons is None:
-        ribbons = join_ribbons([track.ribbon for track in tracks])
+        ribbons = join_ribbons([ribbon_of(track, has_guide) for track in tracks])
         num_bytes = sum(part.nbytes for part in ribbons) + sum(track.num_bytes for track in tracks)
-        _RIBBONS.put(tracks, ribbons, num_bytes)
+        _RIBBONS.put((has_guide, tracks), ribbons, num_bytes)
     return ribbons
 
 
@@ -105,7 +115,8 @@ class Fleet:
         observation: ObservationName = DEFAULT_OBSERVATION,
     ) -> None:
         self.tracks, roads = load_roads(tracks, num_cars)
-        self._set_up(ribbons_of(self.tracks), roads, settings, engine, observation)
+        ribbons = ribbons_of(self.tracks, needs_guide(observation, settings))
+        self._set_up(ribbons, roads, settings, engine, observation)
 
     def _set_up(
         self,

@@ -15,6 +15,7 @@ from hotlap.envs.fleet import (
     check_indices,
     check_repeat,
     load_roads,
+    needs_guide,
     read_columns,
     ribbons_of,
 )
@@ -95,7 +96,8 @@ class RaceFleet:
         self.batch = make_batch(self.num_cars, NUM_RACE_OBSERVATIONS)
         self.batch.states["track"] = np.repeat(roads, cars_per_race)
         self.field = make_field(self.num_cars)
-        self.scenario = Scenario(ribbons_of(self.tracks), car_record(), settings.rules())
+        ribbons = ribbons_of(self.tracks, needs_guide("race", settings))
+        self.scenario = Scenario(ribbons, car_record(), settings.rules())
         self.scenario.rules["start"] = _CAR_STARTS[self.start]
         longest_m = max(track.nodes.length_m for track in self.tracks)
         limit_ticks = int((laps * longest_m / SLOWEST_MPS + EXTRA_S) * TICKS_PER_SECOND)
@@ -179,6 +181,7 @@ class RaceFleet:
             return self.batch.obs
         if self._obs_2 is None:
             self._obs_2 = np.zeros((self.num_cars, num_observations(observation)), np.float32)
+            self.scenario = self.scenario._replace(ribbons=ribbons_of(self.tracks, has_guide=True))
         self._engine.observe(self._races._replace(batch=self.batch._replace(obs=self._obs_2)))
         return self._obs_2
 

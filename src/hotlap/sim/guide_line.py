@@ -6,13 +6,15 @@ car, and this the time of a point mass. The page computes it too, with the same 
 both have the same road.
 """
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import entry_point
-from hotlap.sim.quick_line import STRIDES, bend, quicken_line
+from hotlap.sim.quick_line import STRIDES, bend, quicken_line, wrapped
+from hotlap.sim.ribbon import GUIDE, Ribbons
 from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
 from hotlap.sim.vehicle import CarParameters
@@ -56,7 +58,7 @@ def _straighten(x, y, normal_x, normal_y, lowest, highest, offset, sweeps, work)
     weight = 1.0
     for _ in range(sweeps):
         for k in range(count):
-            before, after = (k + count - 1) % count, (k + 1) % count
+            before, after = wrapped(k - 1, count), wrapped(k + 1, count)
             here_x, here_y = x[k] + normal_x[k] * tried[k], y[k] + normal_y[k] * tried[k]
             before_x = x[before] + normal_x[before] * tried[before]
             before_y = y[before] + normal_y[before] * tried[before]
@@ -67,7 +69,7 @@ def _straighten(x, y, normal_x, normal_y, lowest, highest, offset, sweeps, work)
         momentum, weight = (weight - 1.0) / next_weight, next_weight
         uphill = 0.0
         for k in range(count):
-            before, after = (k + count - 1) % count, (k + 1) % count
+            before, after = wrapped(k - 1, count), wrapped(k + 1, count)
             slope_x = bend_x[before] - 2.0 * bend_x[k] + bend_x[after]
             slope_y = bend_y[before] - 2.0 * bend_y[k] + bend_y[after]
             slope = slope_x * normal_x[k] + slope_y * normal_y[k]
@@ -106,3 +108,13 @@ def guide_line(nodes: RibbonNodes) -> tuple[NDArray[np.float64], NDArray[np.floa
     speed_mps = speed_profile(curvature_radpm, line_m / count, car, GRIP_FRACTION)
     progress_mps = np.maximum(speed_mps / np.maximum(spacing_m / step_m, MIN_STRETCH), MIN_SPEED_MPS)
     return _sampled(offset_m, nodes.num_nodes), _sampled(progress_mps, nodes.num_nodes)
+
+
+def add_guides(ribbons: Ribbons, tracks: Sequence[RibbonNodes]) -> Ribbons:
+    """The ribbons with the guides of their tracks. It takes many times as long as all the rest of a ribbon."""
+    nodes = ribbons.nodes.copy()
+    for head, track in zip(ribbons.tracks, tracks, strict=True):
+        first = int(head["first_node"])
+        for name, column in zip(GUIDE, guide_line(track), strict=True):
+            nodes[name][first : first + track.num_nodes] = column
+    return ribbons._replace(nodes=nodes)

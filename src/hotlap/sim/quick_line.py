@@ -47,13 +47,21 @@ class PointMass(NamedTuple):
         return cls(friction * GRAVITY_MPS2, drag_per_m, power_w / mass_kg, force_n / mass_kg, top_mps * top_mps)
 
 
+@kernel
+def wrapped(k, count):
+    """The number of a point of the loop, given one up to a loop before or after; a remainder would take longer."""
+    if k < 0:
+        return k + count
+    return k - count if k >= count else k
+
+
 @entry_point()
 def bend(x, y, curvature, spacing):
     """Fill curvature and spacing of the points of a closed line; returns its length."""
     count = x.shape[0]
     length = 0.0
     for k in range(count):
-        before, after = (k + count - 1) % count, (k + 1) % count
+        before, after = wrapped(k - 1, count), wrapped(k + 1, count)
         along_x, along_y = 0.5 * (x[after] - x[before]), 0.5 * (y[after] - y[before])
         bend_x, bend_y = x[before] - 2.0 * x[k] + x[after], y[before] - 2.0 * y[k] + y[after]
         squared = max(along_x * along_x + along_y * along_y, 1e-9)
@@ -82,20 +90,28 @@ def _limit_speeds(curvature, spacing, mass, squared, braked, is_braked, is_drive
     for k in range(count):
         squared[k] = min(mass.grip_mps2 / max(abs(curvature[k]), 1e-9), mass.top2)
         is_braked[k], is_driven[k] = 0.0, 0.0
-    for step in range(2 * count, 0, -1):
-        k, before = step % count, (step - 1) % count
+    k = 0
+    for step in range(2 * count):
+        before = wrapped(k - 1, count)
         spare = _spare(squared[k], curvature[k], mass)
         limit = squared[k] + 2.0 * spacing[before] * (spare + mass.drag_per_m * squared[k])
         if limit < squared[before]:
             squared[before], is_braked[before] = limit, 1.0
+        elif step >= count:  # what follows is as it was the first time around
+            break
+        k = before
     for k in range(count):
         braked[k] = squared[k]
+    k = 0
     for step in range(2 * count):
-        k, after = step % count, (step + 1) % count
+        after = wrapped(k + 1, count)
         drive = _drive(squared[k], _spare(squared[k], curvature[k], mass), mass)
         limit = squared[k] + 2.0 * spacing[k] * max(drive - mass.drag_per_m * squared[k], 0.0)
         if limit < squared[after]:
             squared[after], is_driven[after] = limit, 1.0
+        elif step >= count:
+            break
+        k = after
     time_s = 0.0
     for k in range(count):
         time_s += spacing[k] / sqrt(squared[k])
@@ -109,8 +125,9 @@ def _slopes(curvature, spacing, mass, squared, braked, is_braked, is_driven, by_
     for k in range(count):
         by_squared[k] = -0.5 * spacing[k] / (squared[k] * sqrt(squared[k]))
         by_curvature[k] = 0.0
-    for step in range(2 * count - 1, -1, -1):
-        k, after = step % count, (step + 1) % count
+    after = 0
+    for step in range(2 * count):
+        k = wrapped(after - 1, count)
         slope = by_squared[after]
         if is_driven[after] == 1.0 and slope != 0.0:
             across = squared[k] * curvature[k]
@@ -125,8 +142,12 @@ def _slopes(curvature, spacing, mass, squared, braked, is_braked, is_driven, by_
             by_squared[after] = 0.0
             by_squared[k] += slope * max(1.0 + reach * (by_speed - mass.drag_per_m), 0.0)
             by_curvature[k] += slope * reach * by_bend
-    for step in range(1, 2 * count + 1):
-        k, before = step % count, (step - 1) % count
+        elif step >= count:  # nothing is left to pass on
+            break
+        after = k
+    before = 0
+    for step in range(2 * count):
+        k = wrapped(before + 1, count)
         slope = by_squared[before]
         if is_braked[before] == 1.0 and slope != 0.0:
             across = braked[k] * curvature[k]
@@ -137,6 +158,9 @@ def _slopes(curvature, spacing, mass, squared, braked, is_braked, is_driven, by_
             by_squared[before] = 0.0
             by_squared[k] += slope * max(1.0 + reach * (mass.drag_per_m + by_speed), 0.0)
             by_curvature[k] += slope * reach * by_bend
+        elif step >= count:
+            break
+        before = k
     for k in range(count):
         size = abs(curvature[k])
         if mass.grip_mps2 / max(size, 1e-9) < mass.top2:
@@ -163,7 +187,7 @@ def _shift(offset, shifts, stride, weights, lowest, highest, shifted):
             k = j * stride + part
             moved = offset[k]
             for near in range(4):
-                moved += weights[near] * shifts[(j + near + num_shifts - 1) % num_shifts]
+                moved += weights[near] * shifts[wrapped(j + near - 1, num_shifts)]
             shifted[k] = min(max(moved, lowest[k]), highest[k])
 
 
@@ -178,7 +202,7 @@ def _gather(slopes, stride, weights, by_shift):
         for j in range(num_shifts):
             slope = slopes[j * stride + part]
             for near in range(4):
-                by_shift[(j + near + num_shifts - 1) % num_shifts] += weights[near] * slope
+                by_shift[wrapped(j + near - 1, num_shifts)] += weights[near] * slope
 
 
 @kernel
@@ -188,7 +212,7 @@ def _limit_shifts(offset, lowest, highest, stride, least, most):
     for j in range(count // stride):
         least[j], most[j] = -1e9, 1e9
         for away in range(1 - stride, stride):
-            k = (j * stride + away + count) % count
+            k = wrapped(j * stride + away, count)
             least[j], most[j] = max(least[j], lowest[k] - offset[k]), min(most[j], highest[k] - offset[k])
         least[j], most[j] = min(least[j], 0.0), max(most[j], 0.0)
 
@@ -229,7 +253,7 @@ def quicken(x, y, normal_x, normal_y, lowest, highest, offset, mass, stride, fir
         for k in range(count):
             by_squared[k] = by_curvature[k] / (spacing[k] * spacing[k])
         for k in range(count):
-            before, after = (k + count - 1) % count, (k + 1) % count
+            before, after = wrapped(k - 1, count), wrapped(k + 1, count)
             slope = by_squared[before] - 2.0 * by_squared[k] + by_squared[after]
             slope += curvature[k] * curvature[k] * by_curvature[k]
             slopes[k] = slope - curvature[k] * spacing[k] / sqrt(squared[k])

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotlap.sim.compilation import kernel
-from hotlap.sim.guide_line import guide_line
 from hotlap.sim.maths import mix
 from hotlap.sim.ribbon_nodes import RibbonNodes
 
@@ -56,6 +55,8 @@ NODE_DTYPE = np.dtype(
     ],
     align=True,
 )
+GUIDE = "guide_left_m", "guide_mps"
+_SHAPE = tuple(name for name in NODE_DTYPE.names or () if name not in ("start_speed_mps", *GUIDE))
 
 # The portal at each node (left and right wall point), and how far the walls of the next few quads stray from
 # the straight line between this portal's wall point and the last one's: what a ray needs to jump (see rays.py).
@@ -82,7 +83,10 @@ class Ribbons(NamedTuple):
 
 
 def pack_ribbons(tracks: Sequence[RibbonNodes], start_speeds_mps: Sequence[NDArray[np.float64]]) -> Ribbons:
-    """The tracks in the simulator's format; `start_speeds_mps` has a speed for every node of every track."""
+    """The tracks in the simulator's format; `start_speeds_mps` has a speed for every node of every track.
+
+    They have no guide: `guide_line.add_guides` gives them one, for those who see it.
+    """
     heads = np.zeros(len(tracks), TRACK_DTYPE)
     nodes = np.zeros(sum(track.num_nodes for track in tracks), NODE_DTYPE)
     portals = np.zeros(len(nodes) + 2 * FAR_SPAN * len(tracks), PORTAL_DTYPE)
@@ -92,10 +96,9 @@ def pack_ribbons(tracks: Sequence[RibbonNodes], start_speeds_mps: Sequence[NDArr
         head["first_node"], head["num_nodes"] = first, track.num_nodes
         head["step_m"], head["length_m"] = track.step_m, track.length_m
         head["widest_wall_m"] = max(track.wall_left_m.max(), track.wall_right_m.max())
-        guide_left_m, guide_mps = guide_line(track)
-        driven = {"start_speed_mps": start_speed_mps, "guide_left_m": guide_left_m, "guide_mps": guide_mps}
-        for name in NODE_DTYPE.names or ():
-            nodes[name][first:last] = driven[name] if name in driven else getattr(track, name)
+        nodes["start_speed_mps"][first:last] = start_speed_mps
+        for name in _SHAPE:
+            nodes[name][first:last] = getattr(track, name)
         loop = _portals(nodes[first:last])
         first_portal = first + (2 * index + 1) * FAR_SPAN
         head["first_portal"] = first_portal

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hotlap.sim.batch_cpu import CpuEngine
 from hotlap.sim.engine import Engine, Scenario
 from hotlap.sim.rewards import RULES_DTYPE, START_RANDOM
-from hotlap.sim.ribbon import NODE_DTYPE, pack_ribbons
+from hotlap.sim.ribbon import GUIDE, NODE_DTYPE, pack_ribbons
 from hotlap.sim.vehicle import car_record
 from hotlap.tracks.registry import load_track
 
@@ -56,7 +56,7 @@ def golden_digest(engine: Engine) -> str:
     scenario = Scenario(ribbons, car_record(), golden_rules())
     digest = hashlib.sha256()
     # The guide is only seen: no car drives otherwise for it.
-    nodes = ribbons.nodes[[name for name in NODE_DTYPE.names or () if not name.startswith("guide_")]]
+    nodes = ribbons.nodes[[name for name in NODE_DTYPE.names or () if name not in GUIDE]]
     for constant in (ribbons.tracks, nodes, ribbons.portals, scenario.cars, scenario.rules[list(RULES)]):
         update_digest(digest, constant)
     engine.reset(np.ones(num_cars, np.bool_), scenario, batch)

@@ -21,6 +21,7 @@ from hotlap.atomic_files import DEVICE_FAULT, is_device_name
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.errors import OutputFileError, TrackError, UnknownTrackError, closest, did_you_mean
 from hotlap.sim.compilation import home_folder
+from hotlap.sim.guide_line import add_guides
 from hotlap.sim.ribbon import NODE_DTYPE, PORTAL_DTYPE, Ribbons, pack_ribbons
 from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.sim.speed_profile import speed_profile
@@ -67,14 +68,19 @@ class Track:
 
     @cached_property
     def ribbon(self) -> Ribbons:
-        """The track in the simulator's format."""
+        """The track in the simulator's format, without the guide."""
         return pack_ribbons([self.nodes], [self.start_speed_mps])
+
+    @cached_property
+    def guided_ribbon(self) -> Ribbons:
+        """The same with the guide, for those who see it: `road-2`, and rewards by its time."""
+        return add_guides(self.ribbon, [self.nodes])
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the track with its start speeds and ribbon, whether they are made already or not."""
+        """Memory of the track with its start speeds and ribbons, whether they are made already or not."""
         arrays = (*vars(self.centreline).values(), *vars(self.nodes).values())
-        made_later = self.nodes.num_nodes * (8 + NODE_DTYPE.itemsize + PORTAL_DTYPE.itemsize)
+        made_later = self.nodes.num_nodes * (8 + 2 * NODE_DTYPE.itemsize + PORTAL_DTYPE.itemsize)
         return made_later + sum(getattr(array, "nbytes", 0) for array in arrays)
 
 

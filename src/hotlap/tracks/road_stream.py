@@ -15,5 +15,8 @@ def circuit_seeds(run_seed: int, number: int) -> range:
 
 
 def make_road(run_seed: int, number: int) -> Ribbons:
-    """Road `number` of a run's stream in the simulator's format; seeds that give no road that fits are passed over."""
-    return generated_track(GENERATED, GENERATED, circuit_seeds(run_seed, number), MAX_ROAD_NODES).ribbon
+    """Road `number` of a run's stream in the simulator's format, with its guide.
+
+    Seeds that give no road that fits are passed over.
+    """
+    return generated_track(GENERATED, GENERATED, circuit_seeds(run_seed, number), MAX_ROAD_NODES).guided_ribbon

@@ -185,7 +185,7 @@ def recorded_run() -> dict[str, Any] | None:
 
 def track_file(track: Track) -> bytes:
     """All that the page needs to drive on a track and to draw it: `docs/web-api.md` describes the format."""
-    heads, nodes, portals = track.ribbon
+    heads, nodes, portals = track.guided_ribbon
     reference = find_reference(track)
     line = _line(reference)
     corners = find_corners(track.nodes)

@@ -1,0 +1,36 @@
+"""A test that leaves something behind fails itself, not the one that comes after it in the same process."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+# Of variables only these: libraries set others when they are imported.
+WATCHED = ("CUDA", "HOTLAP", "LOCAL_", "MKL", "NUMBA", "OMP", "PYTHON", "RANK", "TORCH", "WORLD_SIZE")
+
+
+def watched_variables() -> set[tuple[str, str]]:
+    """Names and values of variables that another test or its processes may read."""
+    return {(name, value) for name, value in os.environ.items() if name.startswith(WATCHED)}
+
+
+def replaced_modules() -> list[str]:
+    """Modules of ours that their package does not have, or of which it has another copy."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        package, _, attribute = name.rpartition(".")
+        if package.startswith("hotlap") and module is not None:
+            is_the_same = getattr(sys.modules.get(package), attribute, None) is module
+            found += [] if is_the_same else [name]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_traces() -> Iterator[None]:
+    """Compare the variables of the environment and our modules after a test with those before it."""
+    variables, modules = watched_variables(), replaced_modules()
+    yield
+    changed = {name for name, _ in variables ^ watched_variables()}
+    assert not changed, f"the test left other environment variables: {', '.join(sorted(changed))}"
+    assert replaced_modules() == modules, "the test left another copy of a module"
