@@ -1,4 +1,4 @@
-"""Laps on roads that the page built without a server: verified by a server, and opened by a friend who has no such road."""
+"""Laps on roads that the page built itself: verified by a server, and opened by a friend who has no such road."""
 
 import json
 import urllib.error
