@@ -17,10 +17,10 @@ export function showPanel(draw) {
   draw.optimum = make('p', { id: 'optimum' });
   const parts = [
     status(draw),
+    trackButtons(draw),
     widthField(draw),
     shapeButtons(draw),
     nameField(draw),
-    trackButtons(draw),
     fileButtons(draw),
     draw.optimum,
     draw.app.server.connected ? openButton(draw) : make('p', { text: WITHOUT_SERVER }),

@@ -105,6 +105,7 @@ export function changeCamera(app) {
 function toggle(app, name) {
   app.stage[name] = !app.stage[name];
   app.tools();
+  app.views[app.view]?.paint?.(); // Draw has a picture of its own
 }
 
 /** Do what a key asks for; false if it is the key of no button. */
