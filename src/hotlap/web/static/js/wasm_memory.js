@@ -34,14 +34,16 @@ export class WasmMemory {
   }
 }
 
+/** Write a value as a field of a record. */
+export function writeField(view, type, offset, value) {
+  if (type === 'f4') view.setFloat32(offset, value, true);
+  else if (type === 'i8' || type === 'u8') view.setBigInt64(offset, BigInt(value), true);
+  else view.setInt32(offset, Number(value), true);
+}
+
 /** The bytes of a record with these values. */
 export function packRecord({ size, fields }, values) {
   const view = new DataView(new ArrayBuffer(size));
-  for (const [name, value] of Object.entries(values)) {
-    const [type, offset] = fields[name];
-    if (type === 'f4') view.setFloat32(offset, value, true);
-    else if (type === 'i8' || type === 'u8') view.setBigInt64(offset, BigInt(value), true);
-    else view.setInt32(offset, Number(value), true);
-  }
+  for (const [name, value] of Object.entries(values)) writeField(view, ...fields[name], value);
   return new Uint8Array(view.buffer);
 }
