@@ -117,12 +117,13 @@ def _count_up(counts: Ints) -> Ints:
 
 
 def cover_strokes(segments: Floats, radius: float, box: Box) -> tuple[Ints, Floats, Ints]:
-    """Pixels of a box, their coverage by segments (num_segments, 2, 2) of a radius, and the nearest segment of each.
+    """Pixels of a box, their coverage by segments (num_segments, 2, 2) of a radius, and the segment on top of each.
 
-    A pixel is row times width plus column.
+    A pixel is row times width plus column. On top is the last segment over its middle, else the nearest.
     """
     distance = np.full(box.height * box.width, np.inf)
     nearest = np.zeros(box.height * box.width, np.int64)
+    last = np.full(box.height * box.width, -1)
     pieces, owner = _cut_slanted(segments - (box.left, box.top))
     reach = radius + 0.5
     low = np.floor(np.clip(pieces.min(axis=1) - reach, 0.0, (box.width, box.height))).astype(np.int64)
@@ -140,11 +141,13 @@ def cover_strokes(segments: Floats, radius: float, box: Box) -> tuple[Ints, Floa
         np.minimum.at(distance, at, away)
         is_nearest = away <= distance[at]
         nearest[at[is_nearest]] = owner[piece[is_nearest]]
+        is_over = away < radius
+        np.maximum.at(last, at[is_over], owner[piece[is_over]])
     found = np.flatnonzero(distance < reach)
     away = distance[found]
     # A pixel is one wide: its overlap with the line, in the direction from one to the other.
     coverage = np.minimum(radius, away + 0.5) - np.maximum(-radius, away - 0.5)
-    return found, coverage, nearest[found]
+    return found, coverage, np.where(last[found] >= 0, last[found], nearest[found])
 
 
 def _cut_slanted(segments: Floats) -> tuple[Floats, Ints]:

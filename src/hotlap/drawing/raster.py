@@ -33,11 +33,11 @@ class Raster:
     ) -> None:
         """Draw segments (num_segments, 2, 2) in one colour (3), or in one for each (num_segments, 3).
 
-        Segments of one call that touch or cross are one line; a segment of no length is a disc.
+        Segments of one call that touch or cross are one line, the last on top; a segment of no length is a disc.
         """
         box = (clip or self.box).around(segments, 0.5 * width + 1.0)
-        at, coverage, nearest = cover_strokes(segments, 0.5 * width, box)
-        self._paint(box, at, opacity * coverage, colours if colours.ndim == 1 else colours[nearest])
+        at, coverage, top = cover_strokes(segments, 0.5 * width, box)
+        self._paint(box, at, opacity * coverage, colours if colours.ndim == 1 else colours[top])
 
     def stamp(self, mask: Floats, left: int, top: int, colour: Floats) -> None:
         """Paint through a mask (height, width) of coverage; what lies outside of the picture is left out."""
