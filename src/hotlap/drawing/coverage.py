@@ -122,8 +122,7 @@ def cover_strokes(segments: Floats, radius: float, box: Box) -> tuple[Ints, Floa
     A pixel is row times width plus column. On top is the last segment over its middle, else the nearest.
     """
     distance = np.full(box.height * box.width, np.inf)
-    nearest = np.zeros(box.height * box.width, np.int64)
-    last = np.full(box.height * box.width, -1)
+    nearest, last = np.zeros((2, box.height * box.width), np.int64)  # `last` counts from 1
     pieces, owner = _cut_slanted(segments - (box.left, box.top))
     reach = radius + 0.5
     low = np.floor(np.clip(pieces.min(axis=1) - reach, 0.0, (box.width, box.height))).astype(np.int64)
@@ -142,12 +141,12 @@ def cover_strokes(segments: Floats, radius: float, box: Box) -> tuple[Ints, Floa
         is_nearest = away <= distance[at]
         nearest[at[is_nearest]] = owner[piece[is_nearest]]
         is_over = away < radius
-        np.maximum.at(last, at[is_over], owner[piece[is_over]])
+        np.maximum.at(last, at[is_over], owner[piece[is_over]] + 1)
     found = np.flatnonzero(distance < reach)
     away = distance[found]
     # A pixel is one wide: its overlap with the line, in the direction from one to the other.
     coverage = np.minimum(radius, away + 0.5) - np.maximum(-radius, away - 0.5)
-    return found, coverage, np.where(last[found] >= 0, last[found], nearest[found])
+    return found, coverage, np.where(last[found] > 0, last[found] - 1, nearest[found])
 
 
 def _cut_slanted(segments: Floats) -> tuple[Floats, Ints]:
