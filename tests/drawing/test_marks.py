@@ -109,3 +109,6 @@ def test_nothing_is_painted_outside_of_the_clip():
     assert where(raster.pixels[:, :, 0]) == (10, 5, 20, 15)
     raster.stroke(np.array([[(0.0, 30.0), (40.0, 30.0)]]), 4.0, np.full(3, 255.0), clip=Box(10, 25, 20, 31))
     assert where(raster.pixels[20:, :, 0]) == (10, 8, 20, 11)
+    raster.fill(np.array([[(0.0, 0.0), (80, 0), (80, 80), (0, 80)]]), np.full(3, 9.0), clip=Box(35, -9, 60, 60))
+    assert (raster.pixels[:, 35:] == 9).all()
+    assert (raster.pixels[:, :35] != 9).all()

@@ -1,6 +1,6 @@
 """Axes: a box of the picture with coordinates of its own, ticks, grid and labels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,34 +142,38 @@ class Axes:
     def draw(self, raster: Raster, dpi: float) -> None:
         """Paint grid, marks and names."""
         view = AxesView(self, dpi)
-        frame = [] if self.style is None else [*self._frame(self.style, view)]
+        frame = [] if self.style is None else [*self._frame_x(self.style, view), *self._frame_y(self.style, view)]
         for mark in sorted((*frame, *self.marks), key=lambda mark: mark.layer):
             mark.draw(raster, view)
 
-    def _frame(self, style: AxesStyle, view: "AxesView") -> list[Mark]:
-        """Grid, names of ticks and labels of the axes; at the ends of the other axis."""
-        first, low = view.x_ends[0], view.y_ends[0]
-        found: list[Mark] = []
-        small: dict[str, Any] = {"size_pt": style.tick_size_pt, "layer": 0}
-        drop_pt = _TICK_GAP_PT + 0.5 * style.tick_size_pt
+    def _frame_x(self, style: AxesStyle, view: "AxesView") -> Iterator[Mark]:
+        """Grid, names of ticks and label of the x axis, these below the box."""
+        bottom = view.y_ends[0]
+        down = 0.0, -_TICK_GAP_PT - 0.5 * style.tick_size_pt
         for tick, name in zip(*self.x.choose(*sorted(view.x_ends)), strict=True):
             if self.x.has_grid:
-                found.append(Line(join(tick, (-np.inf, np.inf)), style.grid, style.grid_pt, is_clipped=False, layer=0))
+                yield Line(join(tick, (-np.inf, np.inf)), style.grid, style.grid_pt, is_clipped=False, layer=0)
             if self.x.has_names:
-                found.append(Label(name, (tick, low), style.text, align="centre", offset_pt=(0.0, -drop_pt), **small))
+                yield Label(
+                    name, (tick, bottom), style.text, style.tick_size_pt, align="centre", offset_pt=down, layer=0
+                )
+        middle = 0.5 * sum(view.x_ends), bottom
+        down = 0.0, -POINTS_PER_INCH * self.x.label_gap_in
+        yield Label(self.x.label, middle, style.text, style.size_pt, align="centre", offset_pt=down, layer=0)
+
+    def _frame_y(self, style: AxesStyle, view: "AxesView") -> Iterator[Mark]:
+        """Grid, names of ticks and label of the y axis, these on the left of the box."""
+        left, colour = view.x_ends[0], style.tick_names or style.text
+        aside = -_TICK_GAP_PT, 0.0
         for tick, name in zip(*self.y.choose(*sorted(view.y_ends)), strict=True):
             if self.y.has_grid:
-                found.append(Line(join((-np.inf, np.inf), tick), style.grid, style.grid_pt, is_clipped=False, layer=0))
+                yield Line(join((-np.inf, np.inf), tick), style.grid, style.grid_pt, is_clipped=False, layer=0)
             if self.y.has_names:
-                colour = style.tick_names or style.text
-                found.append(Label(name, (first, tick), colour, align="right", offset_pt=(-_TICK_GAP_PT, 0.0), **small))
-        middle_x, middle_y = 0.5 * sum(view.x_ends), 0.5 * sum(view.y_ends)
-        common: dict[str, Any] = {"align": "centre", "layer": 0}
-        under, beside = (-POINTS_PER_INCH * axis.label_gap_in for axis in (self.x, self.y))
-        found.append(Label(self.x.label, (middle_x, low), style.text, style.size_pt, offset_pt=(0.0, under), **common))
-        place, moved = (first, middle_y), (beside, 0.0)
-        found.append(Label(self.y.label, place, style.text, style.size_pt, offset_pt=moved, is_upright=True, **common))
-        return found
+                yield Label(name, (left, tick), colour, style.tick_size_pt, align="right", offset_pt=aside, layer=0)
+        middle = left, 0.5 * sum(view.y_ends)
+        aside = -POINTS_PER_INCH * self.y.label_gap_in, 0.0
+        upright: dict[str, Any] = {"align": "centre", "is_upright": True}
+        yield Label(self.y.label, middle, style.text, style.size_pt, offset_pt=aside, layer=0, **upright)
 
 
 class AxesView:
@@ -182,7 +186,7 @@ class AxesView:
         self._corner = np.array([axes.left_in, axes.bottom_in]) * dpi
         self._size = np.array([axes.width_in, -axes.height_in]) * dpi
         left, top = round(axes.left_in * dpi), round(axes.top_in * dpi)
-        self.clip = Box(max(left, 0), max(top, 0), round(left + self._size[0]), round(self._corner[1]))
+        self.clip = Box(left, top, round(left + self._size[0]), round(self._corner[1]))
 
     def to_pixels(self, points: Floats) -> Floats:
         """The places of points (…, 2); infinite coordinates are at the ends."""

@@ -40,6 +40,11 @@ class Box(NamedTuple):
         """Number of rows."""
         return max(self.bottom - self.top, 0)
 
+    def within(self, other: "Box") -> "Box":
+        """The part of this box that lies in another."""
+        left, top = max(self.left, other.left), max(self.top, other.top)
+        return Box(left, top, max(min(self.right, other.right), left), max(min(self.bottom, other.bottom), top))
+
     def around(self, points: Floats, reach: float = 0.0) -> "Box":
         """The part of this box that has points (…, 2) in it, or within `reach` of it."""
         flat = points.reshape(-1, 2)

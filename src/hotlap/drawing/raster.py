@@ -21,7 +21,7 @@ class Raster:
 
         Polygons of one call that touch have no seam between them.
         """
-        box = (clip or self.box).around(corners)
+        box = (clip or self.box).within(self.box).around(corners)
         ones = np.ones((len(corners), 1))
         weights = ones if colours.ndim == 1 else np.hstack((ones, colours))
         at, sums = cover_polygons(corners, weights, box)
@@ -35,7 +35,7 @@ class Raster:
 
         Segments of one call that touch or cross are one line, the last on top; a segment of no length is a disc.
         """
-        box = (clip or self.box).around(segments, 0.5 * width + 1.0)
+        box = (clip or self.box).within(self.box).around(segments, 0.5 * width + 1.0)
         at, coverage, top = cover_strokes(segments, 0.5 * width, box)
         self._paint(box, at, opacity * coverage, colours if colours.ndim == 1 else colours[top])
 

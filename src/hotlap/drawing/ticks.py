@@ -24,9 +24,14 @@ def write_ticks(ticks: Sequence[float]) -> list[str]:
     """The numbers, all with as many decimals as their distance needs."""
     step = abs(ticks[1] - ticks[0]) if len(ticks) > 1 else abs(ticks[0]) if ticks else 0.0
     if step and (step < _LEAST or max(map(abs, ticks)) >= _MOST):
-        return [_minus(f"{tick:.3g}".replace("e-0", "e-").replace("e+0", "e")) for tick in ticks]
+        return [_minus(_with_exponent(tick)) for tick in ticks]
     decimals = next((count for count in range(6) if math.isclose(round(step, count), step, rel_tol=1e-6)), 6)
     return [_minus(f"{tick + 0.0:,.{decimals}f}") for tick in ticks]
+
+
+def _with_exponent(number: float) -> str:
+    mantissa, exponent = f"{number:.2e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}" if number else "0"
 
 
 def _minus(text: str) -> str:
