@@ -225,15 +225,10 @@ def _who_drives(named: Sequence[NamedDriver], league: int, row_tracks: NDArray[n
 
 def _generator_words(rng: np.random.Generator) -> NDArray[np.uint64]:
     """The state of a PCG64 generator, which is two numbers of 128 bits, as four words."""
-    inner = rng.bit_generator.state["state"]
-    return np.array(
-        [part >> shift & (2**64 - 1) for part in (inner["state"], inner["inc"]) for shift in (0, 64)], np.uint64
-    )
+    numbers = rng.bit_generator.state["state"]
+    return np.frombuffer(b"".join(numbers[name].to_bytes(16, "little") for name in ("state", "inc")), "<u8")
 
 
 def _set_generator_words(rng: np.random.Generator, words: NDArray[np.uint64]) -> None:
-    low, high, low_step, high_step = (int(word) for word in words)
-    state = dict(rng.bit_generator.state)
-    state["state"] = {"state": low | high << 64, "inc": low_step | high_step << 64}
-    state["has_uint32"], state["uinteger"] = 0, 0
-    rng.bit_generator.state = state
+    state, inc = (int.from_bytes(part.tobytes(), "little") for part in (words[:2], words[2:]))
+    rng.bit_generator.state = {**rng.bit_generator.state, "state": {"state": state, "inc": inc}, "has_uint32": 0}

@@ -23,7 +23,7 @@ from hotlap.hyperparameters import PPOSettings
 from hotlap.learning.adam import Adam, as_tensors
 from hotlap.learning.cars import Cars
 from hotlap.learning.cuda_graph import beside, capture, preserve_generator
-from hotlap.learning.distributed.moments import Moments
+from hotlap.learning.distributed.moments import pooled_moments
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.events import OnStep, RolloutEvents, StepEvents, step_events
 from hotlap.learning.generators import Generators
@@ -32,7 +32,7 @@ from hotlap.learning.networks.actor_critic import LOG_STD, ActorCritic, initial_
 from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import NUM_LOSSES
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows
 from hotlap.learning.rollout import VALUE_ROWS, Actor, Rollout
 from hotlap.learning.schedules import LR_SCALE_RANGE, adapt_lr_scale, linear_decay
@@ -66,7 +66,7 @@ class PPO:
         settings: PPOSettings,
         policy: PolicySettings,
         cars: Cars,
-        normalizer: Normalizer | NoNormalizer,
+        normalizer: Normalizer,
         *,
         total_steps: int,
         seed: int,
@@ -237,7 +237,7 @@ class PPO:
         if self.processes.is_alone:
             return [each.var(correction=0) for each in values]
         own = torch.stack([torch.stack([each.mean(), each.var(correction=0)]) for each in values], 1)
-        return list(Moments.of(own.cpu().double(), self.processes).variance)
+        return list(pooled_moments(self.processes.gather(own.cpu().double()))[1])
 
     # --- parts ---
 

@@ -30,7 +30,7 @@ from hotlap.learning.networks.soft_actor_critic import (
     initial_weights,
     part_of,
 )
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.replay import ReplayBuffer
 from hotlap.learning.sac_update import LOG_ENT_COEF, LOSS_NAMES, ActorNet, SACUpdate
 from hotlap.learning.schedules import linear_decay
@@ -56,7 +56,7 @@ class SAC:
         settings: SACSettings,
         policy: PolicySettings,
         cars: Cars,
-        normalizer: Normalizer | NoNormalizer,
+        normalizer: Normalizer,
         *,
         total_steps: int,
         seed: int,
