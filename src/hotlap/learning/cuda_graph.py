@@ -1,4 +1,7 @@
-"""A function of tensors as a CUDA graph: hundreds of kernels launched by one call. For GPUs only."""
+"""A function of tensors as a CUDA graph: hundreds of kernels launched by one call.
+
+On the CPU the functions run in the same order without graphs, so that tests without a GPU follow the same path.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +13,15 @@ def capture(function: Callable[[], object], generator: torch.Generator) -> Calla
     """Run `function` once, so that libraries and kernels are ready, then capture it; the result replays it.
 
     It must write into the same tensors each time, must not branch on their values, and draw random numbers only from
-    `generator`.
+    `generator`. On the CPU the result is the function itself.
     """
+    device = generator.device
+    if device.type != "cuda":
+        function()
+        return function
     # TensorFloat-32: products of float32 numbers rounded to 11 bits, added in float32; several times as fast.
     before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
-    side = torch.cuda.Stream(generator.device)  # type: ignore[no-untyped-call]
+    side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         function()
@@ -33,16 +40,21 @@ def preserve_generator(generator: torch.Generator) -> Iterator[None]:
     """Restore a random generator at the end."""
     state = generator.get_state()
     yield
-    torch.cuda.synchronize()
+    if generator.device.type == "cuda":
+        torch.cuda.synchronize()
     generator.set_state(state)
 
 
 @contextmanager
 def beside(device: torch.device, launch: Callable[[], object]) -> Iterator[None]:
-    """Launch work that does not change what the body reads; both run at the same time, after all before them.
+    """Launch work that does not change what the body reads; on a GPU both run at the same time, after all before them.
 
     The body may wait for its own results, which must be in main memory at its end.
     """
+    if device.type != "cuda":
+        launch()
+        yield
+        return
     side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     launch()

@@ -71,12 +71,9 @@ class Opponents:
         # Of the running races, and of those that begin next: the driver, and how far the throttle goes.
         self._driver, self._next_driver = torch.zeros(2, len(rows), dtype=torch.int64, device=device)
         self._throttle, self._next_throttle = torch.ones(2, len(rows), device=device)
-        self._rng = np.random.default_rng(0)
-        # Pairs of a driver's car and a learner's that ended a race, and in how many the driver's was ahead.
+        # In how many pairs of a driver's car and a learner's that ended a race the driver's was ahead, and all pairs.
         self._counts = torch.zeros(2, self._num_drivers, dtype=torch.int64, device=device)
-        self._next_version = settings.league_interval
-        self._leaving = -1  # the league's version that is drawn no more, to make room for a new one
-        self._has_versions = False  # before the first rollout the league is empty
+        self.begin(0)
 
     # --- on the device, within a rollout ---
 
@@ -117,7 +114,9 @@ class Opponents:
         """Draw the drivers of the first races."""
         self._rng = np.random.default_rng([seed, _SEED_PART])
         self._counts.zero_()
-        self._next_version, self._leaving, self._has_versions = self._settings.league_interval, -1, False
+        self._next_version = self._settings.league_interval
+        self._leaving = -1  # the league's version that is drawn no more, to make room for a new one
+        self._has_versions = False  # before the first rollout the league is empty
         self._draw()
         self._driver.copy_(self._next_driver)
         self._throttle.copy_(self._next_throttle)

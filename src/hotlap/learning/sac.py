@@ -104,7 +104,7 @@ class SAC:
 
     @property
     def plan(self) -> RolloutPlan:
-        """The next rollout."""
+        """How long the next rollout is; the last one ends at the step budget."""
         return plan_rollout(self.num_timesteps, self._total_steps, self.total_envs, self._settings.train_freq)
 
     # --- collect ---

@@ -54,7 +54,7 @@ class Learner(Protocol):
 
     @property
     def plan(self) -> RolloutPlan:
-        """The next rollout."""
+        """How long the next rollout is."""
 
     def collect(self, on_step: OnStep) -> bool:
         """Collect a rollout; `on_step` is told every step and may end it. Returns whether it is complete."""
@@ -147,7 +147,6 @@ def _build_ours(config: RunConfig, processes: Processes, next_road: int | None) 
             cars,
             normalizer,
             **budget,
-            batch_size=processes.share(config.ppo.batch_size, "ppo.batch_size"),
             processes=processes,
             **({} if num_threads is None else {"max_threads": num_threads}),
         )
