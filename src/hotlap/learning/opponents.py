@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import ConfigError, StateError
 from hotlap.hyperparameters import RaceSettings
 from hotlap.learning.frozen_policy import FrozenPolicy
@@ -77,13 +78,14 @@ class Opponents:
 
     # --- on the device, within a rollout ---
 
-    def drive(self, obs: Tensor, actions: Tensor) -> None:
-        """Fill the actions of the cars that do not learn; `obs` and `actions` have all cars."""
+    def drive(self, see: Callable[[ObservationName], Tensor], actions: Tensor) -> None:
+        """Fill the actions of the cars that do not learn; `actions` has all cars, and what `see` returns too."""
         if not len(self._rows):
             return
-        own, chosen = obs[self._rows], actions[self._rows]
+        seen = {name: see(name)[self._rows] for name in sorted({net.observation for net in self._nets})}
+        chosen = actions[self._rows]
         for number, net in enumerate(self._nets):
-            is_own = self._driver[net.rows] == number
+            own, is_own = seen[net.observation], self._driver[net.rows] == number
             if self._device.type == "cpu":
                 rows = net.rows[is_own]
                 chosen[rows] = net.act(own[rows])

@@ -63,7 +63,7 @@ class RaceSeats:
         """One decision of every car, also of those that do not learn; where a race ends, the next one begins."""
         full, rows = self._all, self._rows
         full.actions.index_copy_(0, rows, self.actions)
-        self.opponents.drive(full.obs, full.actions)
+        self.opponents.drive(full.see, full.actions)
         from_m, from_position = self._progress_m(full.entrants), full.entrants["position"].clone()
         full.step()
         ended = torch.logical_or(full.terminated, full.truncated)
