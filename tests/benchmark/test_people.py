@@ -1,6 +1,7 @@
 """Laps of people: replays are driven again, and a file that claims anything else is refused in one line."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -87,3 +88,9 @@ def test_other_files_are_refused(tmp_path, content):
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputFileError, match="no such file"):
         verify_people(tmp_path / "none.json", small_protocol(), lambda track: None)
+
+
+def test_what_is_no_plain_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
+    with pytest.raises(ReplayError, match="is a folder, a pipe or a device"):
+        verify_people(tmp_path / "pipe", small_protocol(), lambda track: None)

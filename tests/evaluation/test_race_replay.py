@@ -1,6 +1,7 @@
 """Replays of races: driven again to the bit, and files that are none."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -94,3 +95,14 @@ def test_an_action_that_is_no_number_is_refused(recorded, tmp_path):
     write_replay(tmp_path / "race.json", replace(recorded[0], actions=actions))
     with pytest.raises(ReplayError, match="an action is not finite"):
         read_replay(tmp_path / "race.json")
+
+
+def test_what_is_no_plain_file_or_too_large_gets_one_line(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(ReplayError, match="is a folder, a pipe or a device, not a race replay"):
+            read_replay(path)
+    (tmp_path / "large").write_bytes(b"{}")
+    monkeypatch.setattr("hotlap.evaluation.race_replay.MAX_FILE_BYTES", 1)
+    with pytest.raises(ReplayError, match="a replay has at most"):
+        read_replay(tmp_path / "large")

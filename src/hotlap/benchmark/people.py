@@ -1,6 +1,7 @@
 """Laps of people: a file of replays from the page, each simulated again, beside the casual driver's lap."""
 
 import json
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -90,9 +91,14 @@ def verify_people(
 def _read(path: Path) -> list[Any]:
     """The entries of a file."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ReplayError(f"has {path.stat().st_size} bytes; laps of people have at most {MAX_FILE_BYTES}.")
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # opening a pipe would block
+            raise ReplayError("is a folder, a pipe or a device, not a file of laps.")
+        if about.st_size > MAX_FILE_BYTES:
+            raise ReplayError(f"has {about.st_size} bytes; laps of people have at most {MAX_FILE_BYTES}.")
         data = json.loads(path.read_bytes())
+    except ReplayError:
+        raise
     except FileNotFoundError:
         raise InputFileError(f"{path}: no such file. Check the path.") from None
     except OSError as error:

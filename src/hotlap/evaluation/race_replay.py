@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,9 +92,14 @@ def replay_document(replay: RaceReplay) -> dict[str, Any]:
 def read_replay(path: Path) -> RaceReplay:
     """Read a replay; a file that is none gets one line that says why."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # opening a pipe would block
+            raise ReplayError(f"{path}: is a folder, a pipe or a device, not a race replay. {_REMEDY}")
+        if about.st_size > MAX_FILE_BYTES:
             raise ReplayError(f"{path}: a replay has at most {MAX_FILE_BYTES >> 20} MiB.")
         data = json.loads(path.read_bytes())
+    except ReplayError:
+        raise
     except FileNotFoundError:
         raise InputFileError(f"{path}: there is no such file.") from None
     except OSError as error:
