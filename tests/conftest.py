@@ -46,7 +46,8 @@ COMPILED = (
     "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
     "from hotlap.benchmark import replay_kernels; from hotlap.sim import policy_drive, race_cpu;"
     "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up();"
-    "replay_kernels.warm_up()",
+    f"replay_kernels.warm_up(); import sys; sys.path.insert(0, {str(TESTS)!r});"
+    "from optimal import kernels; kernels.warm_up()",
 )
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.

@@ -17,12 +17,12 @@ def watched_variables() -> set[tuple[str, str]]:
 
 def replaced_modules() -> list[str]:
     """Modules of ours that their package does not have, or of which it has another copy."""
-    found = []
-    for name, module in list(sys.modules.items()):
+    modules, found = sys.modules, []
+    for name in [name for name in modules if name[:7] == "hotlap."]:
         package, _, attribute = name.rpartition(".")
-        if package.startswith("hotlap") and module is not None:
-            is_the_same = getattr(sys.modules.get(package), attribute, None) is module
-            found += [] if is_the_same else [name]
+        module = modules.get(name)
+        if module is not None and getattr(modules.get(package), attribute, None) is not module:
+            found.append(name)
     return found
 
 
