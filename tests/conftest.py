@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge_process import BridgeProcess
-from fork_server import import_everything, import_modules, reseed
+from fork_server import reseed
 from forked_python import start_server
+from imported_modules import import_everything, import_modules
 from play_process import PlayProcess, enter_drivers
 from shared_results import made_once
 
