@@ -40,16 +40,25 @@ STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
     "attacks", "benchmark", "datasets",
 }  # fmt: skip
-# What every process would compile, in two parts that are compiled side by side.
-COMPILED = (
-    "from hotlap.learning.compiled import learner; from hotlap.sim import batch_cpu;"
-    "batch_cpu.warm_up(); learner.warm_up()",
-    "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
-    "from hotlap.benchmark import replay_kernels; from hotlap.sim import policy_drive, race_cpu;"
-    "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up();"
-    f"replay_kernels.warm_up(); import sys; sys.path.insert(0, {str(TESTS)!r});"
-    "from optimal import kernels; kernels.warm_up()",
-)
+# Compiles what every process would compile. Two processes do so side by side, forked after what both of them need.
+COMPILE = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from hotlap.sim import batch_cpu, policy_drive, race_cpu
+from sim import worlds
+worlds.World([worlds.nodes_of("oval")]).step([0.0, 0.0, 0.0])
+if os.fork():
+    from hotlap.learning.compiled import learner
+    batch_cpu.warm_up(), learner.warm_up(), os.wait()
+else:
+    from hotlap.benchmark import replay_kernels
+    from hotlap.drivers import casual, packed
+    from hotlap.evaluation import tick_kernels
+    for module in (race_cpu, packed, policy_drive, casual, tick_kernels, replay_kernels):
+        module.warm_up()
+    from optimal import kernels
+    kernels.warm_up()
+"""
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
 LONG_FILES = (
@@ -73,7 +82,7 @@ SOLVING_S = 180
 pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "traces_of_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
-COMPILERS = pytest.StashKey[list["subprocess.Popen[bytes]"]]()
+COMPILER = pytest.StashKey["subprocess.Popen[bytes]"]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
 BROWSER_FILES = pytest.StashKey[list[Path]]()
 
@@ -86,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     open_home(config)
     if config.getoption("workers") and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        config.stash[COMPILERS] = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
+        config.stash[COMPILER] = subprocess.Popen([sys.executable, "-c", COMPILE, str(TESTS)])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -191,9 +200,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
-        if compilers := session.config.stash.get(COMPILERS, []):
+        if (compiler := session.config.stash.get(COMPILER, None)) is not None:
             import_modules()  # meanwhile
-        for compiler in compilers:
             compiler.wait()  # what does not compile is reported by the tests
         # No threads may exist when processes are forked.
         may_start_threads = not session.config.pluginmanager.has_plugin("workers")
