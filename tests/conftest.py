@@ -63,7 +63,7 @@ else:
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
 LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
-    "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
+    "test_local_pool.py", "test_documentation.py",
     "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
     "test_sb3_exchange_export.py", "test_trainer_evaluations.py", "test_remote_vector.py", "test_examples.py",
     "test_shipped_models.py", "test_nan.py", "test_sent_track_files.py", "test_run_processes.py", "test_sweep.py",
@@ -131,9 +131,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their fixtures, and order them for several processes."""
-    items.sort(key=place_of)
     in_browser = (item for item in items if BROWSER_FIXTURES.intersection(getattr(item, "fixturenames", ())))
     config.stash[BROWSER_FILES] = sorted({item.path for item in in_browser})
+    items.sort(key=place_of)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if SERVER_FIXTURES.intersection(fixtures):
@@ -143,7 +143,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def place_of(item: pytest.Item) -> int:
-    """The long files first, then the tests of each shared fixture, then all others as they were."""
+    """Those in a browser first, then the long files, the tests of each shared fixture, and all others as they were."""
+    if item.path in item.config.stash[BROWSER_FILES]:
+        return -1
     if item.path.name in LONG_FILES:
         return LONG_FILES.index(item.path.name)
     fixtures = getattr(item, "fixturenames", ())
