@@ -19,7 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hotlap.atomic_files import writable
+from hotlap.drawing.axes import Axes, AxesStyle
+from hotlap.drawing.figure import Figure
 from hotlap.errors import ConfigError, HotlapError
 from hotlap.evaluation.evaluate import Evaluation, evaluate
 from hotlap.optimal.reference import find_reference
@@ -296,30 +300,20 @@ def compare(name: str, found: Mapping[str, Sequence[Evaluation]]) -> str:
 
 def draw_gaps(found: Mapping[str, Sequence[Evaluation]]) -> bytes:
     """A PNG with a line for each change and a dot for each seed, over a band as wide as the recipe's seeds."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     lines = {name: [100.0 * gap for gap in gaps(runs)] for name, runs in found.items()}
     order = sorted((name for name in lines if lines[name]), key=lambda name: statistics.median(lines[name]))
     lines_in = LINE_IN * max(1, len(order))
-    height_in = TITLE_IN + FOOT_IN + lines_in
-    figure = Figure(figsize=(WIDTH_IN, height_in), facecolor=BACKGROUND)
-    FigureCanvasAgg(figure)
-    size = ((WIDTH_IN - NAMES_IN - RIGHT_IN) / WIDTH_IN, lines_in / height_in)
-    axes = figure.add_axes((NAMES_IN / WIDTH_IN, FOOT_IN / height_in, *size), facecolor=BACKGROUND)
-    if lines.get(BASE):
-        axes.axvspan(min(lines[BASE]), max(lines[BASE]), color=BADGE, zorder=0)
+    figure = Figure(WIDTH_IN, TITLE_IN + FOOT_IN + lines_in, BACKGROUND)
+    style = AxesStyle(grid=BADGE, text=FAINT, tick_names=TEXT)
+    axes = figure.add_axes(Axes(NAMES_IN, TITLE_IN, WIDTH_IN - NAMES_IN - RIGHT_IN, lines_in, style))
+    if base := lines.get(BASE):
+        axes.band((min(base), max(base)), -np.inf, np.inf, BADGE, layer=0)
     for place, name in enumerate(order):
-        colour = OPTIMUM if name == BASE else DRIVER
-        axes.plot(lines[name], [place] * len(lines[name]), "o", color=colour, markersize=7, alpha=0.85, clip_on=False)
-    axes.set_ylim(max(1, len(order)) - 0.5, -0.5)
-    axes.set_yticks(range(len(order)), [plain(CHANGES[name].label) for name in order], fontsize=9.5, color=TEXT)
-    axes.set_xlim(left=0.0)
-    axes.set_xlabel("gap to the optimal lap, %", color=FAINT, fontsize=10)
-    axes.tick_params(colors=FAINT, labelsize=10, length=0)
-    axes.tick_params(axis="y", labelcolor=TEXT, labelsize=9.5)
-    axes.grid(axis="x", color=BADGE, linewidth=0.8)
-    axes.spines[:].set_visible(False)
+        axes.dots(lines[name], place, OPTIMUM if name == BASE else DRIVER, 7.0, rim=BACKGROUND)
+    axes.x.limits = 0.0, axes.x_range[1]
+    axes.x.label = "gap to the optimal lap, %"
+    axes.y.limits, axes.y.is_reversed, axes.y.has_grid = (-0.5, max(1, len(order)) - 0.5), True, False
+    axes.y.ticks, axes.y.names = range(len(order)), [plain(CHANGES[name].label) for name in order]
     write_title(figure, f"{RECIPE}, one change at a time", "a dot is the best model of one seed, 1,000 random starts")
     return to_png(figure)
 

@@ -17,7 +17,8 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "hyperparameters": ("config",),
     "python_processes": (),
     "sim": ("config", "atomic_files", "byte_limited_cache", "python_processes", "_version"),
-    "tracks": ("sim",),
+    "drawing": (),
+    "tracks": ("sim", "drawing"),
     "optimal": ("tracks",),
     "envs": ("tracks",),
     "models": ("envs",),
@@ -73,7 +74,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "starlette": ("web",),
     "uvicorn": ("web",),
     "casadi": ("optimal",),
-    "matplotlib": ("reports/plots", "tracks/maps/track_map.py", "tracks/maps/map_drawing.py"),
+    "matplotlib": (),  # heavy; `drawing` draws everything
     **dict.fromkeys(UNPICKLERS, (EXCHANGE_WITH_SB3,)),
 }
 # A callback for plain stable-baselines3 prints when it is verbose, as the library's own do.

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 # What our commands import while they run, besides our own modules.
 LIBRARIES = (
-    "cv2", "gymnasium.envs.box2d.lunar_lander", "matplotlib.backends.backend_agg", "matplotlib.pyplot", "onnx",
-    "optuna", "pandas", "PIL.PngImagePlugin", "pydantic.main", "rich.progress", "stable_baselines3",
+    "cv2", "gymnasium.envs.box2d.lunar_lander", "onnx",
+    "optuna", "pandas", "PIL.ImageFont", "PIL.PngImagePlugin", "pydantic.main", "rich.progress", "stable_baselines3",
     "torch._dynamo", "torch.distributed", "tomllib", "torch.utils.tensorboard", "uvicorn.loops.asyncio",
 )  # fmt: skip
 

@@ -116,7 +116,7 @@ def test_a_step_before_reset_or_after_close_is_refused(make):
         (
             {"observation": "camera"},
             ConfigError,
-            "observation must be 'rays' or 'road' or 'road-2' or 'race', got 'camera'",
+            "observation must be 'rays' or 'road' or 'road-2' or 'race' or 'race-2', got 'camera'",
         ),
     ],
 )

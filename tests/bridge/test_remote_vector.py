@@ -164,7 +164,7 @@ def test_one_bad_action_is_refused_and_no_car_moves(make, binary):
         (
             {"observation": "camera"},
             ConfigError,
-            "observation must be 'rays' or 'road' or 'road-2' or 'race', got 'camera'",
+            "observation must be 'rays' or 'road' or 'road-2' or 'race' or 'race-2', got 'camera'",
         ),
     ],
 )

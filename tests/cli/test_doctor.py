@@ -25,7 +25,7 @@ def test_figures(hotlap, home):
 
 def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotlap, monkeypatch):
     def missing(name):
-        if name in {"casadi", "matplotlib", "Box2D", "box2d-py", "numba-cuda", "optuna", "ray", "torch"}:
+        if name in {"casadi", "pillow", "Box2D", "box2d-py", "numba-cuda", "optuna", "ray", "torch"}:
             raise PackageNotFoundError(name)
         return version(name)
 
@@ -35,7 +35,7 @@ def test_missing_packages_are_listed_with_their_purpose_and_how_to_get_them(hotl
     assert "missing" in lines["Box2D"]
     for name, extra in (("numba-cuda", "gpu"), ("optuna", "sweeps"), ("ray", "sweeps"), ("torch", "train")):
         assert f'Get it: pip install "hotlap[{extra}]"' in lines[name]
-    assert "MISSING" in lines["matplotlib"]
+    assert "MISSING" in lines["pillow"]
     assert lines["numpy"].endswith(version("numpy"))
     packages = hotlap("doctor", "--json").figures["packages"]
     assert (packages["casadi"], packages["Box2D"]) == (None, None)

@@ -14,7 +14,6 @@ import forked_python
 from evaluation.statue import Statue
 from hotlap.datasets.episodes import DRIVER_ACTION
 from hotlap.datasets.recording import RecordingTask, default_id, record_dataset, verify_dataset
-from hotlap.datasets.sources import find_sources
 from hotlap.errors import ConfigError, DatasetError, HotlapError, OutputFileError
 from hotlap.evaluation.evaluate import evaluate
 from hotlap.optimal.reference import find_reference
@@ -165,14 +164,6 @@ def test_replays_are_recorded_on_their_own_roads(replays):
     assert [(one["ended_by"], one["options"]["start"]) for one in about] == [("inputs", "line")] * 2
     assert (dataset[0].actions == shortened("casual", "track-02").actions).all()
     assert verify_dataset(replays.folder.parent) == (2, 2 * NUM_TICKS)
-
-
-def test_a_driver_is_found_on_each_track_and_by_default_on_its_own():
-    tracks = ["track-02", "track-01"]
-    assert [one.track.track_id for one in find_sources("champion", tracks, "random")] == tracks
-    [own] = find_sources("generalist", [], "random")
-    assert own.track.track_id == "track-01"
-    assert len({one.digest for one in find_sources("champion", tracks, "random")}) == 2
 
 
 def test_a_changed_number_is_found(replays, tmp_path):

@@ -1,10 +1,17 @@
-"""Which values are accepted as actions."""
+"""The ranges of observations, and which values are accepted as actions."""
 
 import numpy as np
 import pytest
 
-from hotlap.envs.spaces import as_actions
+from hotlap.envs.spaces import as_actions, observation_space
 from hotlap.errors import ActionError
+
+
+@pytest.mark.parametrize(("alone", "among_others"), [("road", "race"), ("road-2", "race-2")])
+def test_other_cars_follow_the_columns_of_the_road(alone, among_others):
+    few, many = observation_space(alone).low, observation_space(among_others).low
+    assert many[: len(few)].tolist() == few.tolist()
+    assert many[len(few) :].tolist() == [0.0, *[-1.0] * 6, 0.0] * 4
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from hotlap.errors import StateError
 from hotlap.hyperparameters import NormalizeSettings
 from hotlap.learning.normalizer import INITIAL_COUNT, Normalizer
 
@@ -45,3 +46,27 @@ def test_observations_are_centred_scaled_and_clipped_and_rewards_scaled_and_clip
     assert found.flatten().tolist() == pytest.approx([(5.0 - mean) / variance**0.5, 2.0])
     found = filled.normalize_rewards(torch.tensor([-1.5, 100.0]), out=torch.empty(2))
     assert found.tolist() == pytest.approx([-1.5 / moments(RETURNS)[1] ** 0.5, 3.0])
+
+
+def normalizer_of(**settings):
+    return Normalizer(NormalizeSettings(**settings), 0.5, num_cars=2, num_obs=1, device=torch.device("cpu"))
+
+
+def test_where_it_is_off_nothing_changes_and_nothing_is_saved(filled):
+    off, obs, rewards = normalizer_of(), torch.tensor([[3.0], [100.0]]), torch.tensor([50.0, -7.0])
+    off.reset(obs)
+    off.add(obs, rewards, torch.tensor([False, True]))
+    off.merge()
+    assert torch.equal(off.normalize_obs(obs, out=torch.empty(2, 1)), obs)
+    assert torch.equal(off.normalize_rewards(rewards, out=torch.empty(2)), rewards)
+    assert off.state_dict() == {}
+    off.load_state_dict({})
+    with pytest.raises(StateError, match="it has a normalizer; this run has none"):
+        off.load_state_dict(filled.state_dict())
+
+
+def test_a_run_with_raw_observations_starts_from_models_that_have_them_only(filled):
+    raw = normalizer_of(reward=True)
+    raw.load_observations({})
+    with pytest.raises(StateError, match="it has normalized observations; this run has raw ones"):
+        raw.load_observations(filled.state_dict())

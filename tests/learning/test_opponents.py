@@ -63,7 +63,7 @@ def test_only_their_own_cars_are_driven_and_the_throttle_has_its_limit():
     opponents.begin(1)
     opponents._throttle.fill_(0.125)
     actions = torch.full((12, 3), 7.0)
-    opponents.drive(torch.rand(12, 90), actions)
+    opponents.drive({"road": torch.rand(12, 90)}.__getitem__, actions)
     assert (actions[opponents.learners] == 7.0).all()
     others = actions[[2, 4, 5, 8, 10, 11]]
     assert (others[:, 1] <= 0.125).all()

@@ -10,8 +10,8 @@ from hotlap.errors import StateError
 from hotlap.learning import ppo as ppo_module
 from hotlap.learning.adam import as_tensors
 from hotlap.learning.ppo import PPO
-from hotlap.learning.ppo_update import ThreadChoice
 from hotlap.learning.schedules import LR_SCALE_RANGE
+from hotlap.learning.thread_choice import ThreadChoice
 from hotlap.training.learners import build_learner, is_ours
 from hotlap.training.sb3.learner import SB3Learner
 from small_learners import learn, ours, weights
@@ -260,17 +260,6 @@ def test_the_last_rollout_is_as_short_as_the_budget_requires(num_envs, steps, do
 
 
 # --- threads ---
-
-
-@pytest.mark.parametrize(("threaded_s", "is_better"), [(0.8, True), (1.2, False)])
-def test_a_second_thread_is_used_where_it_is_faster(threaded_s, is_better):
-    choice = ThreadChoice(num_trials=3)
-    tried = []
-    for _ in range(6):
-        tried.append(choice.should_use())
-        choice.note(tried[-1], threaded_s if tried[-1] else 1.0)
-    assert tried == [True, False] * 3
-    assert [choice.should_use() for _ in range(3)] == [is_better] * 3
 
 
 @pytest.mark.parametrize("is_better", [True, False])

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from hotlap.errors import StateError
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.hyperparameters import NormalizeSettings
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.replay import ReplayBuffer
 from hotlap.training.sb3.learner import SB3Learner
 from small_learners import learn
@@ -59,7 +60,8 @@ def test_a_return_over_three_decisions_ends_with_its_episode_and_with_the_newest
         obs, actions = torch.full((NUM_CARS, 2), float(step)), torch.zeros(NUM_CARS, 3)
         flags = torch.full((NUM_CARS,), step in (1, 4)), torch.full((NUM_CARS,), step == 4)
         replay.add(obs, obs, actions, torch.full((NUM_CARS,), 10.0**step), *flags)
-    batch = replay.draw(300, 3, 0.5, NoNormalizer(), np.random.RandomState(0))
+    raw = Normalizer(NormalizeSettings(), 0.5, NUM_CARS, 2, torch.device("cpu"))
+    batch = replay.draw(300, 3, 0.5, raw, np.random.RandomState(0))
     for reward, discount, next_obs in zip(
         batch.rewards.tolist(), batch.discounts.tolist(), batch.next_observations[:, 0].tolist(), strict=True
     ):

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from hotlap.hyperparameters import NormalizeSettings
 from hotlap.learning.networks.mlp import Mlp
-from hotlap.learning.normalizer import NoNormalizer
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.rollout import Actor, Rollout
 from hotlap.sim.world import INFO_DTYPE
 
@@ -38,7 +39,8 @@ def rollout():
     net = Mlp([(torch.zeros(2, 1), torch.zeros(2))], "tanh", 3)
     values = Mlp([(torch.ones(1, 1), torch.zeros(1))], "tanh", 9)
     actor = Actor(net, STD.log(), torch.tensor([-0.2, -0.2]), torch.tensor([0.2, 0.2]), generator)
-    found = Rollout(cars, NoNormalizer(), actor, [values], num_steps=3, max_cuts=1)
+    normalizer = Normalizer(NormalizeSettings(), 0.5, num_cars=3, num_obs=1, device=torch.device("cpu"))
+    found = Rollout(cars, normalizer, actor, [values], num_steps=3, max_cuts=1)
     found.begin()
     for step in range(3):
         found.decide(step)

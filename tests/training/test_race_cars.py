@@ -1,5 +1,7 @@
 """A run in races: which cars learn, who else drives, exact resume, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,10 +32,13 @@ def test_a_champion_drives_on_its_own_track_only():
     ]
 
 
-def test_a_run_in_races_resumes_to_the_bit():
-    first, _ = learn(ours(race_config()), 3)
+@pytest.mark.parametrize("observation", ["race", "race-2"])
+def test_a_run_in_races_resumes_to_the_bit(observation):
+    plain = race_config()
+    config = replace(plain, racer=replace(plain.racer, observation=observation))
+    first, _ = learn(ours(config), 3)
     saved = first.state_dict()
-    second = ours(race_config())
+    second = ours(config)
     second.load_state_dict(saved)
     np.testing.assert_array_equal(weights(learn(first, 3)[0]), weights(learn(second, 3)[0]))
 

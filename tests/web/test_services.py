@@ -85,3 +85,17 @@ def test_the_optimal_driver_is_not_entered_before_its_lap_is_solved(services):
     with pytest.raises(ApiError, match="not solved yet"):
         services.enter_driver("optimal", "train-088")
     assert services.leaderboard.find_driver("optimal", digest_of("train-088")) is None
+
+
+def test_the_casual_driver_is_more_careful_where_it_drives_no_clean_lap_otherwise(services, monkeypatch):
+    tried = []
+
+    def record(driver, track_id, num_cars):
+        tried.append(driver.habits.grip_share)
+        if driver.habits.grip_share > 0.6:
+            raise DriverError("no clean flying lap")
+        return f"laps of {num_cars} cars on {track_id}"
+
+    monkeypatch.setattr(services_module, "record_typical_drive", record)
+    assert services._record_casual("track-01") == "laps of 20 cars on track-01"
+    assert tried == [0.70, 0.63, 0.56]

@@ -24,7 +24,7 @@ def test_the_site_has_the_page_the_engine_and_every_data_file(tmp_path):
         for k in (1, 2, 3)
         for kind in ("track", "drivers.json", "casual.replay", "optimal.replay")
     } <= written
-    assert {f"data/{track_id}.road.json" for track_id in generated_ids()} <= written
+    assert {f"data/{track_id}.road" for track_id in generated_ids()} <= written
     assert num_bytes == sum((tmp_path / "new" / "site" / name).stat().st_size for name in written)
     for track in ("track-01", "track-02", "track-03"):
         for driver in json.loads((tmp_path / "new" / "site" / "data" / f"{track}.drivers.json").read_text()):

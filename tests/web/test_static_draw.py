@@ -114,6 +114,16 @@ def test_without_a_server_a_road_is_drawn_driven_saved_and_raced(static_page, op
     page.click("[data-action=race-drawing]")
     page.wait("hotlap.state().track === 'my-track' && document.querySelector('[data-action=start]')")
     assert page.evaluate("hotlap.app.views.race.ghost.id") == "generalist"
+    # A driver that has no lap here leaves the ladder, and the next one is raced.
+    page.evaluate(
+        "(() => { const { drivers, views } = hotlap.app; views.race.wanted = null; "
+        "drivers.push({ id: 'casual', kind: 'casual', name: 'Casual driver', replay: 'data/tracks.json' }); "
+        "return views.race.prepare(); })()"
+    )
+    assert page.evaluate("[hotlap.app.views.race.ghost.id, hotlap.app.drivers.some((one) => one.id === 'casual')]") == [
+        "generalist",
+        False,
+    ]
     page.reload()
     page.wait("hotlap.state().track === 'my-track' && document.querySelector('[data-action=start]')")
     page.click("#track-button")
@@ -121,4 +131,14 @@ def test_without_a_server_a_road_is_drawn_driven_saved_and_raced(static_page, op
     page.evaluate("hotlap.app.picker.dialog.close()")
     page.click("nav a[data-view=draw]")
     page.wait("document.querySelector('#draw-name')?.value === 'my-track-2'")
+    # Train leads to training in the tab, on this road; what needs a server is not offered.
+    draw(page, LOOP)
+    page.wait("document.querySelector('#draw-ok')")
+    button = "[...document.querySelectorAll('#side button')].find((one) => one.textContent === '{}')"
+    assert page.evaluate(f"{button.format('Optimum')} === undefined")
+    page.evaluate(f"{button.format('Train')}.click()")
+    page.wait(
+        "hotlap.state().view === 'learn' && hotlap.app.stage.swarm && document.querySelector('#train-here')?.open"
+    )
+    assert page.evaluate("hotlap.app.stage.track.id") == "my-track-2"
     assert page.errors == []

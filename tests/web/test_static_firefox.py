@@ -1,4 +1,4 @@
-"""The page in Firefox: the same bits as in Chromium and on the CPU, a race, and a road that is drawn."""
+"""The page in Firefox: the same bits as in Chromium and on the CPU, a race, a road that is drawn, and training."""
 
 import json
 from collections.abc import Iterator
@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import hotlap
+from hotlap.learning.compiled.learner import CompiledPPO
+from hotlap.tracks.registry import load_track
 from hotlap.web.race_replay_format import RivalRace
 from hotlap.web.rival_races import verify_race
 from web.firefox import Firefox, find_firefox
 from web.golden_browser import golden_in_browser
 from web.test_static_links import KEY_DRIVER, SHARE, line_up
 from web.test_static_road import BUILD, DRAWINGS, ask_server
+from web.test_static_tab_training import NUM_ROLLOUTS, SEED, TAB, fetched, train
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -66,4 +69,15 @@ def test_a_road_drawn_in_firefox_is_the_servers_to_the_bit(static_page, web_serv
     assert built["ok"]
     assert there["ok"]
     assert built["road"] == there["road"]
+    assert firefox.errors == []
+
+
+def test_training_in_a_tab_of_firefox_gives_the_native_weights(static_page, firefox):
+    learner = CompiledPPO(load_track("track-01").ribbon, seed=SEED)
+    for _ in range(NUM_ROLLOUTS):
+        learner.learn()
+    firefox.go(f"{static_page.url}?again=3#learn")
+    firefox.wait("hotlap.app.stage.swarm")
+    train(firefox, 2)
+    assert fetched(firefox, f"{TAB}.newest.weights", "<f4").tobytes() == learner.weights.tobytes()
     assert firefox.errors == []

@@ -168,3 +168,36 @@ def test_a_braking_car_shows_it(static_page, open_page):
     )
     assert page.evaluate(f"{reds}(0)") == 0
     assert page.evaluate(f"{reds}(0.5)") > 50
+
+
+COMPARE = """(() => {
+  const { stage } = hotlap.app;
+  const { camera, picture, ground } = stage;
+  Object.assign(camera, { mode: 'fixed', turn: 0.6, x: stage.cars[0].pose.x, y: stage.cars[0].pose.y, scale: 5 });
+  const paint = () => {
+    const canvas = document.createElement('canvas');
+    Object.assign(canvas, { width: camera.width, height: camera.height });
+    const context = canvas.getContext('2d', { alpha: false });
+    for (let k = 0; k < 20; k += 1) ground.draw(context, picture, camera); // until all tiles are painted
+    return context.getImageData(0, 0, canvas.width, canvas.height).data;
+  };
+  const late = (ms) => {
+    for (let k = 0; k < 50; k += 1) ground.watch(Array(50).fill(ms), true);
+    return ground.isSlow;
+  };
+  ground.watch([], false);
+  const [isLateAt60Hz, whole, isLateAt25Hz, half] = [late(16.7), paint(), late(40), paint()];
+  let apart = 0;
+  for (let k = 0; k < whole.length; k += 1) apart += Math.abs(whole[k] - half[k]);
+  const width = 2 * ground.small.canvas.width - camera.width;
+  return { isLateAt60Hz, isLateAt25Hz, width, apart: apart / whole.length };
+})()"""
+
+
+def test_where_frames_come_late_the_turned_ground_has_half_the_pixels_and_the_same_place(static_page, open_page):
+    page = open_page(static_page.url)
+    page.wait("hotlap.state().tick > 30")
+    found = page.evaluate(COMPARE)
+    assert (found["isLateAt60Hz"], found["isLateAt25Hz"], found["width"]) == (False, True, 0)
+    assert found["apart"] < 2.0  # of 255
+    assert page.errors == []

@@ -36,7 +36,7 @@ _CUDA_ADVICE = (
     "For a CUDA build: pip uninstall torch, then pip install torch --index-url https://download.pytorch.org/whl/cu126 "
     "(other CUDA versions: https://pytorch.org/get-started)"
 )
-_REQUIRED = ("numpy", "numba", "gymnasium", "matplotlib", "starlette", "uvicorn", "websocket-client")
+_REQUIRED = ("numpy", "numba", "gymnasium", "pillow", "starlette", "uvicorn", "websocket-client")
 
 
 def doctor(

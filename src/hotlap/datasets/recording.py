@@ -1,6 +1,6 @@
 """Records a dataset, and verifies one by driving it again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hotlap.datasets.optimal_pace import OptimalPace
 from hotlap.datasets.sources import Source, find_sources
 from hotlap.drivers.driver import observation_of
 from hotlap.envs.settings import StartName
-from hotlap.envs.spaces import ObservationName, num_observations
+from hotlap.envs.spaces import SEE_OPPONENTS, ObservationName, num_observations
 from hotlap.errors import ConfigError, DatasetError
 from hotlap.evaluation.evaluate import OnProgress
 from hotlap.optimal.reference import find_or_solve_reference
@@ -47,8 +47,11 @@ class RecordingTask:
         convert(StartName, self.start, "start")
         if self.observation is not None:
             num_observations(self.observation)
-        if self.observation == "race":
-            raise ConfigError("observation: 'race' needs other cars. Use rays, road or road-2.")
+        if self.observation in SEE_OPPONENTS:
+            raise ConfigError(f"observation: {self.observation!r} needs other cars. Use rays, road or road-2.")
+
+
+_ALONE: Mapping[str, str] = {"race": "road", "race-2": "road-2"}  # what is left of them without other cars
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def _common_observation(task: RecordingTask, sources: list[Source]) -> Observati
         return convert(ObservationName, task.observation, "observation")  # type: ignore[no-any-return]
     own = {observation_of(source.driver) for source in sources}
     [only] = own if len(own) == 1 else ["road"]
-    return "road" if only == "race" else only  # type: ignore[return-value]
+    return _ALONE.get(only, only)  # type: ignore[return-value]
 
 
 def _episodes(

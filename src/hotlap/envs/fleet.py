@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hotlap.byte_limited_cache import ByteLimitedCache
 from hotlap.config import Range, check_count
 from hotlap.envs.settings import RacerSettings, start_code
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName, num_observations
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, SEE_GUIDE, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import CpuEngine, default_threads
 from hotlap.sim.domain import make_actions
@@ -54,7 +54,7 @@ _RIBBONS: ByteLimitedCache[tuple[bool, tuple[Track, ...]], Ribbons] = ByteLimite
 
 def needs_guide(observation: ObservationName, settings: RacerSettings) -> bool:
     """Whether the guide is seen or counted; it takes many times as long to make as the rest of a ribbon."""
-    return observation == "road-2" or settings.rewards.progress_time_s > 0.0
+    return observation in SEE_GUIDE or settings.rewards.progress_time_s > 0.0
 
 
 def ribbon_of(track: Track, has_guide: bool) -> Ribbons:

@@ -22,7 +22,7 @@ from hotlap.envs.fleet import (
 from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START, RaceStart
 from hotlap.envs.race_infos import race_progress_m
 from hotlap.envs.settings import RacerSettings
-from hotlap.envs.spaces import ObservationName, num_observations
+from hotlap.envs.spaces import SEE_GUIDE, ObservationName, num_observations
 from hotlap.errors import ActionError, ConfigError, StateError
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.engine import ALL_FINE, Races, Scenario
@@ -39,7 +39,6 @@ from hotlap.sim.race import (
     race_rules,
 )
 from hotlap.sim.race_cpu import CpuRaceEngine
-from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
 from hotlap.sim.rewards import START_ON_LINE, START_RANDOM
 from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import TICKS_PER_SECOND, car_record
@@ -81,6 +80,7 @@ class RaceFleet:
         laps: int = DEFAULT_LAPS,
         start: RaceStart = DEFAULT_START,
         num_threads: int | None = None,
+        observation: ObservationName = "race",
     ) -> None:
         check_count("num_cars", cars_per_race, CARS_PER_RACE)
         check_count("num_races", num_races, Range(1, MAX_CARS // cars_per_race))
@@ -93,10 +93,10 @@ class RaceFleet:
         self.settings, self.laps = settings, laps
         self.num_races, self.cars_per_race, self.num_cars = num_races, cars_per_race, num_races * cars_per_race
         self.tracks, roads = load_roads(tracks, num_races)
-        self.batch = make_batch(self.num_cars, NUM_RACE_OBSERVATIONS)
+        self.batch = make_batch(self.num_cars, num_observations(observation))
         self.batch.states["track"] = np.repeat(roads, cars_per_race)
         self.field = make_field(self.num_cars)
-        ribbons = ribbons_of(self.tracks, needs_guide("race", settings))
+        ribbons = ribbons_of(self.tracks, needs_guide(observation, settings))
         self.scenario = Scenario(ribbons, car_record(), settings.rules())
         self.scenario.rules["start"] = _CAR_STARTS[self.start]
         longest_m = max(track.nodes.length_m for track in self.tracks)
@@ -105,7 +105,8 @@ class RaceFleet:
         busy = max(1, self.num_cars // MIN_CARS_PER_THREAD)
         self._engine = CpuRaceEngine(num_threads or min(default_threads(), num_races, busy))
         self._all_races = np.ones(num_races, np.bool_)
-        self._obs_2: NDArray[np.float32] | None = None  # for drivers that see `road-2`
+        self._sees_guide = observation in SEE_GUIDE
+        self._other_obs: NDArray[np.float32] | None = None  # for drivers that see the other version of the road
 
     @property
     def _races(self) -> Races:
@@ -175,15 +176,20 @@ class RaceFleet:
         has_finished: NDArray[np.bool_] = (entrants == FINISHED) & ~was_finished
         return has_finished
 
+    def add_guide(self) -> None:
+        """Give the roads their guides, for drivers that see them."""
+        self.scenario = self.scenario._replace(ribbons=ribbons_of(self.tracks, has_guide=True))
+
     def see(self, observation: ObservationName) -> NDArray[np.float32]:
         """What the cars see now, in rows that begin with the columns of this observation."""
-        if observation != "road-2":
+        if observation == "rays" or (observation in SEE_GUIDE) == self._sees_guide:
             return self.batch.obs
-        if self._obs_2 is None:
-            self._obs_2 = np.zeros((self.num_cars, num_observations(observation)), np.float32)
-            self.scenario = self.scenario._replace(ribbons=ribbons_of(self.tracks, has_guide=True))
-        self._engine.observe(self._races._replace(batch=self.batch._replace(obs=self._obs_2)))
-        return self._obs_2
+        if self._other_obs is None:
+            other: ObservationName = "race" if self._sees_guide else "race-2"
+            self._other_obs = np.zeros((self.num_cars, num_observations(other)), np.float32)
+            self.add_guide()
+        self._engine.observe(self._races._replace(batch=self.batch._replace(obs=self._other_obs)))
+        return self._other_obs
 
     def get_state(self) -> FleetState:
         """A copy of the complete state, one array per column; `set_state` continues from it bit-identically."""

@@ -14,7 +14,7 @@ from hotlap.sim.opponent_view import (
     OPPONENT_ALONGSIDE,
     OPPONENT_PRESENCE,
 )
-from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS
+from hotlap.sim.race_step import NUM_RACE_OBSERVATIONS, NUM_RACE_OBSERVATIONS_2
 from hotlap.sim.road_view import (
     COLUMNS_PER_GUIDE,
     FIRST_GUIDE,
@@ -25,8 +25,9 @@ from hotlap.sim.road_view import (
 )
 from hotlap.sim.world import NUM_OBSERVATIONS, OBS_STEER, OBS_YAW_RATE
 
-# `road` is the first version of that layout, which the shipped champions see, and `road-2` the second.
-ObservationName = Literal["rays", "road", "road-2", "race"]
+# `road` is the first version of that layout, which the shipped champions see, and `road-2` the second. `race` and
+# `race-2` add the other cars to them.
+ObservationName = Literal["rays", "road", "road-2", "race", "race-2"]
 DEFAULT_OBSERVATION: ObservationName = "rays"
 # Identify the meaning and order of the observations: a model trained on any other layout is refused.
 OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
@@ -34,13 +35,17 @@ OBSERVATION_LAYOUTS: Mapping[ObservationName, str] = {
     "road": "rays9-speed-yaw-steer-progress-offset+road12-1",
     "road-2": "rays9-speed-yaw-steer-progress-offset+road24-guide-3",
     "race": "rays9-speed-yaw-steer-progress-offset+road12-1+opponents4-1",
+    "race-2": "rays9-speed-yaw-steer-progress-offset+road24-guide-3+opponents4-1",
 }
 _NUM_COLUMNS: Mapping[ObservationName, int] = {
     "rays": NUM_OBSERVATIONS,
     "road": NUM_OBSERVATIONS + NUM_ROAD_VIEW,
     "road-2": NUM_OBSERVATIONS + NUM_ROAD_VIEW_2,
     "race": NUM_RACE_OBSERVATIONS,
+    "race-2": NUM_RACE_OBSERVATIONS_2,
 }
+SEE_GUIDE: frozenset[ObservationName] = frozenset({"road-2", "race-2"})
+SEE_OPPONENTS: frozenset[ObservationName] = frozenset({"race", "race-2"})
 
 
 def action_space() -> Box:
@@ -64,7 +69,7 @@ def observation_with(num_columns: int) -> ObservationName:
 def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box:
     """Nine rays, speed, yaw rate, steering, lap progress, distance from the centreline; for `road` its view as well.
 
-    For `race` the nearest four of the other cars follow, which are zero for a car alone.
+    For `race` and `race-2` the nearest four of the other cars follow, which are zero for a car alone.
     """
     size = num_observations(observation)
     low = np.zeros(size, np.float32)
@@ -72,9 +77,10 @@ def observation_space(observation: ObservationName = DEFAULT_OBSERVATION) -> Box
     low[NUM_OBSERVATIONS:] = -1.0
     if observation != "rays":
         low[[NUM_OBSERVATIONS + VIEW_THROTTLE, NUM_OBSERVATIONS + VIEW_BRAKE]] = 0.0
-    if observation == "road-2":
-        low[NUM_OBSERVATIONS + FIRST_GUIDE + 1 :: COLUMNS_PER_GUIDE] = 0.0  # speeds
-    if observation == "race":
+    if observation in SEE_GUIDE:
+        guide = low[NUM_OBSERVATIONS + FIRST_GUIDE : NUM_OBSERVATIONS + NUM_ROAD_VIEW_2]
+        guide[1::COLUMNS_PER_GUIDE] = 0.0  # speeds
+    if observation in SEE_OPPONENTS:
         opponents = low[-NUM_OPPONENT_VIEW:]
         opponents[OPPONENT_PRESENCE::COLUMNS_PER_OPPONENT] = opponents[OPPONENT_ALONGSIDE::COLUMNS_PER_OPPONENT] = 0.0
     return Box(low, np.ones(size, np.float32), dtype=np.float32)

@@ -10,9 +10,11 @@ from torch import Tensor
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.race_fleet import RaceFleet
+from hotlap.envs.spaces import SEE_GUIDE, ObservationName, num_observations
 from hotlap.envs.stream_fleet import StreamFleet
+from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
 from hotlap.sim.race import ENTRANT_DTYPE
-from hotlap.sim.world import NUM_ACTIONS
+from hotlap.sim.world import NUM_ACTIONS, NUM_OBSERVATIONS
 
 _TYPES = {"<f4": torch.float32, "<i4": torch.int32, "<u4": torch.int32, "|b1": torch.bool}
 
@@ -71,6 +73,10 @@ class HostEngine:
     def store(self) -> None:
         """Nothing to do: the cars are those of the fleet."""
 
+    def see(self, observation: ObservationName) -> Tensor:
+        """What the cars of a race see now, in rows that begin with the columns of this observation."""
+        return torch.from_numpy(self._fleet.see(observation))  # type: ignore[union-attr]
+
     def step(self) -> None:
         """One decision of every car."""
         self._fleet.step(self.actions.numpy(), autoreset=True, repeat=self._action_repeat)
@@ -87,7 +93,8 @@ class GpuEngine:
         self._fleet, self._action_repeat, self._batch_cuda = fleet, action_repeat, batch_cuda
         self._cars: Any
         if isinstance(fleet, RaceFleet):
-            self._cars = race_cuda.CudaRaces(fleet.scenario, fleet.race_rules, fleet.num_races)
+            num_columns = fleet.batch.obs.shape[1]
+            self._cars = race_cuda.CudaRaces(fleet.scenario, fleet.race_rules, fleet.num_races, num_columns)
         else:
             self._cars = batch_cuda.CudaCars(fleet.scenario, *fleet.batch.obs.shape)
         batch = self._cars.batch
@@ -104,6 +111,8 @@ class GpuEngine:
         if isinstance(fleet, RaceFleet):
             self.entrants = _entrant_columns(words(self._cars.field.entrants))
             self.final_entrants = _entrant_columns(words(self._cars.field.final_entrants))
+            self._sees_guide = self.obs.shape[1] == num_observations("race-2")
+        self._other_obs: Any = None  # with the other version of the road, where a driver sees it
 
     def begin(self, seed: int) -> None:
         """Begin an episode for every car or race; number i gets the seed `seed` + i."""
@@ -132,9 +141,25 @@ class GpuEngine:
             self._fleet.scenario.cars[:] = self._cars.download_records()
             self._fleet.sent_actions[:] = self._cars.actions.copy_to_host()
 
+    def see(self, observation: ObservationName) -> Tensor:
+        """What the cars of a race see now, in rows that begin with the columns of this observation."""
+        if observation == "rays" or (observation in SEE_GUIDE) == self._sees_guide:
+            return self.obs
+        if self._other_obs is None:
+            other = num_observations("race" if self._sees_guide else "race-2")
+            self._other_obs = self._cars.make_observations(other)
+        found = _tensor(self._other_obs)
+        found[:, :NUM_OBSERVATIONS] = self.obs[:, :NUM_OBSERVATIONS]
+        found[:, -NUM_OPPONENT_VIEW:] = self.obs[:, -NUM_OPPONENT_VIEW:]
+        self._cars.view(self._other_obs, self._stream())
+        return found
+
+    def _stream(self) -> Any:
+        return self._batch_cuda.stream_of(torch.cuda.current_stream().cuda_stream)
+
     def step(self) -> None:
         """Launch one decision of every car."""
-        stream = self._batch_cuda.stream_of(torch.cuda.current_stream().cuda_stream)
+        stream = self._stream()
         # Actions are clamped to their bounds, and a NaN is found in the losses of the update.
         self._cars.step(autoreset=True, repeat=self._action_repeat, check_actions=False, stream=stream)
 

@@ -12,7 +12,7 @@ from hotlap.envs.race_defaults import DEFAULT_CARS, DEFAULT_LAPS, DEFAULT_START,
 from hotlap.envs.race_fleet import RaceFleet
 from hotlap.envs.seeds import NUM_SEEDS
 from hotlap.envs.settings import RacerSettings, SettingsSource
-from hotlap.envs.spaces import ObservationName
+from hotlap.envs.spaces import SEE_OPPONENTS, ObservationName
 from hotlap.envs.tensor_engines import columns_of, open_engine
 from hotlap.errors import ActionError, ConfigError
 from hotlap.sim.engine import DeviceName
@@ -68,8 +68,8 @@ class TensorRacer:
                 )
             self.fleet = RaceFleet(track_ids, settings, num_races, num_cars, laps, start)
         else:
-            if observation == "race":
-                raise ConfigError("observation: 'race' needs other cars. Give num_races.")
+            if observation in SEE_OPPONENTS:
+                raise ConfigError(f"observation: {observation!r} needs other cars. Give num_races.")
             check_count("num_envs", num_envs, NUM_CARS)
             count = int(num_envs or 1)
             self.fleet = Fleet(track_ids, settings, count, make_engine(count), observation)

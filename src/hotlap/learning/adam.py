@@ -24,7 +24,9 @@ class Adam:
         sizes = [-(-weight.numel() // _ALIGNMENT) * _ALIGNMENT for weight in weights.values()]
         offsets = [sum(sizes[:index]) for index in range(len(sizes))]
         self._offsets = dict(zip(weights, offsets, strict=True))
-        self.values, self._gradients, self._means, self._squares = torch.zeros(4, sum(sizes), device=device)
+        self.values: Tensor
+        self.gradients: Tensor
+        self.values, self.gradients, self._means, self._squares = torch.zeros(4, sum(sizes), device=device)
         self._scratch = torch.empty_like(self.values)
         self._num_steps, self._lr = torch.zeros(2, dtype=torch.float64, device=device)
         self._eps = eps
@@ -38,13 +40,7 @@ class Adam:
 
     def gradient(self, name: str) -> Tensor:
         """Where the gradient of a parameter belongs; zero for one that is not trained."""
-        return self.view(self._gradients, name)
-
-    @property
-    def gradients(self) -> Tensor:
-        """All gradients as one vector."""
-        vector: Tensor = self._gradients
-        return vector
+        return self.view(self.gradients, name)
 
     def view(self, vector: Tensor, name: str) -> Tensor:
         """The part of a vector laid out as `values` that belongs to a parameter."""
@@ -71,7 +67,7 @@ class Adam:
 
     def step(self, max_grad_norm: float | None = None) -> None:
         """Clip the gradients to `max_grad_norm`, unless that is None, and update the parameters, as torch does."""
-        gradients, scratch = self._gradients, self._scratch
+        gradients, scratch = self.gradients, self._scratch
         if max_grad_norm is not None:
             self._clip(max_grad_norm)
         self._num_steps.add_(1.0)
@@ -87,17 +83,17 @@ class Adam:
 
     def _clip(self, max_norm: float) -> None:
         """Scale the gradients down to this norm; a NaN reaches the parameters, as with torch's own clipping."""
-        factor = max_norm / (torch.linalg.vector_norm(self._gradients) + 1e-6)
+        factor = max_norm / (torch.linalg.vector_norm(self.gradients) + 1e-6)
         if factor.device.type != "cpu":
-            self._gradients.mul_(factor.clamp_(max=1.0))
+            self.gradients.mul_(factor.clamp_(max=1.0))
         elif not (number := float(factor)) >= 1.0:  # a product with a tensor takes five times as long as with a number
-            self._gradients.mul_(number)
+            self.gradients.mul_(number)
 
     def _step_at_once(self) -> None:
         """The update in one pass over the vectors, as torch's `fused` Adam does it; five times as fast on a CPU."""
         torch._fused_adam_(
             [self.values],
-            [self._gradients],
+            [self.gradients],
             [self._means],
             [self._squares],
             [],

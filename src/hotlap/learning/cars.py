@@ -18,7 +18,6 @@ from hotlap.models.model_file import PolicyArrays
 from hotlap.sim.world import OBS_PROGRESS
 
 WORLD = "world."  # prefix of the fleet's columns in a saved state
-_EPISODE_COLUMNS = ("stack", "returns", "lengths")
 
 
 class Cars:
@@ -156,28 +155,31 @@ class Cars:
 
     # --- state ---
 
+    @property
+    def _episodes(self) -> dict[str, Tensor]:
+        """The running episodes, one row per car, by their names in a saved state."""
+        return {"stack": self._history.flatten(1), "returns": self._returns, "lengths": self._lengths}
+
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """All that a bit-identical continuation needs: the world and the running episodes, one row per car.
 
         In races also who drives the others.
         """
         self._engine.store()
-        own = zip(_EPISODE_COLUMNS, (self._history.flatten(1), self._returns, self._lengths), strict=True)
         world = {WORLD + name: column for name, column in self.fleet.get_state().items()}
         others = {} if self._races is None else self._races.opponents.state_dict()
-        return world | others | {name: column.cpu().numpy().copy() for name, column in own}
+        return world | others | {name: column.cpu().numpy().copy() for name, column in self._episodes.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `state_dict`; StateError, with nothing changed, if it does not fit."""
         new = {name: np.asarray(column) for name, column in state.items()}
-        own = (self._history.flatten(1), self._returns, self._lengths)
-        for name, column in zip(_EPISODE_COLUMNS, own, strict=True):
+        for name, column in self._episodes.items():
             if name not in new or new[name].shape != tuple(column.shape) or not np.isfinite(new[name]).all():
                 raise StateError(f"state: column {name!r} must be finite and of shape {tuple(column.shape)}.")
         self.fleet.set_state({name.removeprefix(WORLD): new[name] for name in new if name.startswith(WORLD)})
         if self._races is not None:
             self._races.opponents.load_state_dict(new)
         self._engine.load()
-        for name, column in zip(_EPISODE_COLUMNS, own, strict=True):
+        for name, column in self._episodes.items():
             column.copy_(torch.as_tensor(new[name]))
         self._write_features(self._history, self.obs)

@@ -1,4 +1,7 @@
-"""A function of tensors as a CUDA graph: hundreds of kernels launched by one call."""
+"""A function of tensors as a CUDA graph: hundreds of kernels launched by one call.
+
+On the CPU the functions run in the same order without graphs, so that tests without a GPU follow the same path.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +13,7 @@ def capture(function: Callable[[], object], generator: torch.Generator) -> Calla
     """Run `function` once, so that libraries and kernels are ready, then capture it; the result replays it.
 
     It must write into the same tensors each time, must not branch on their values, and draw random numbers only from
-    `generator`. On the CPU, where there are no graphs, the result is the function itself.
+    `generator`. On the CPU the result is the function itself.
     """
     device = generator.device
     if device.type != "cuda":

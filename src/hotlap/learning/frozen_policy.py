@@ -34,6 +34,7 @@ class FrozenPolicy:
         self.rows, device = rows, rows.device
         self._algorithm, self._clip = card.algorithm, math.inf if card.clip_obs is None else card.clip_obs
         self._activate = _ACTIVATIONS[card.policy.activation or ACTORS[card.algorithm].default_activation]
+        self.observation = card.observation
         self._num_obs = num_observations(card.observation)
         self._frequencies_rad = 2.0 * torch.pi * torch.arange(1, card.lap_fourier + 1, device=device)
         self._layers = [

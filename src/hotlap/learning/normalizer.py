@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hotlap.errors import StateError
 from hotlap.hyperparameters import NormalizeSettings
-from hotlap.learning.distributed.moments import Moments
+from hotlap.learning.distributed.moments import pooled_moments
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.models.actor_layers import VARIANCE_FLOOR
 
@@ -23,7 +23,8 @@ INITIAL_COUNT = 1e-4  # of observations with mean 0 and variance 1, as in stable
 class Normalizer:
     """Subtracts the mean of the observations and divides by their deviation; divides rewards by that of the returns.
 
-    `reset` takes the first observations; then for each step `add`, `merge`, and the two methods that normalize.
+    `reset` takes the first observations; then for each step `add`, `merge`, and the two methods that normalize. Where
+    the settings switch both off, it has no statistics, and observations and rewards stay as they are.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class Normalizer:
 
     def add(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
         """Add a step: raw observations (N, num_obs) and rewards (N,). `merge` must follow."""
+        if not self.settings.is_on:
+            return
         self._returns.mul_(self._gamma).add_(rewards)
         if obs.device.type == "cuda":
             variances, means = torch.var_mean(obs, 0, correction=0)
@@ -86,10 +89,9 @@ class Normalizer:
 
     def merge(self) -> None:
         """Merge the step that was added, with those of the other processes, into the statistics."""
-        batch = self._batch
-        if not self._processes.is_alone:
-            together = Moments.of_parts(self._wait_for_others())
-            batch = torch.stack([together.mean, together.variance])
+        if not self.settings.is_on:
+            return
+        batch = self._batch if self._processes.is_alone else pooled_moments(self._wait_for_others())
         means, variances = _plain(batch)
         num_new = len(self._returns) * self._processes.size
         # Chan's formula for the moments of two samples taken together.
@@ -130,7 +132,9 @@ class Normalizer:
     # --- state ---
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
-        """The statistics by the names used in model files, and the running return of each car."""
+        """The statistics by the names used in model files, and the running return of each car; none where it is off."""
+        if not self.settings.is_on:
+            return {}
         means, variances, counts = torch.stack([self._means, self._variances, self._counts]).cpu().numpy()
         found = {"returns": self._returns.cpu().numpy().copy()}
         found |= {"return_mean": means[-1], "return_var": variances[-1], "return_count": counts[-1]}
@@ -140,17 +144,22 @@ class Normalizer:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
+        if not self.settings.is_on:
+            if state:
+                raise StateError("state: it has a normalizer; this run has none.")
+            return
         if state["returns"].shape != self._returns.shape:
             raise StateError(f"state: it has {len(state['returns'])} running returns; this run {len(self._returns)}.")
         self._returns.copy_(torch.as_tensor(state["returns"]))
         self._load_statistics("return", state, slice(-1, None))
-        if self.settings.obs:
-            self.load_observations(state)
-        self._prepare()
+        self.load_observations(state)
 
     def load_observations(self, state: Mapping[str, Any]) -> None:
         """Take over the statistics of the observations only, for example those of a model."""
-        self._load_statistics("obs", state, slice(None, -1))
+        if self.settings.obs:
+            self._load_statistics("obs", state, slice(None, -1))
+        elif "obs_mean" in state:
+            raise StateError("state: it has normalized observations; this run has raw ones.")
         self._prepare()
 
     def _load_statistics(self, name: str, state: Mapping[str, Any], columns: slice) -> None:
@@ -167,40 +176,3 @@ class Normalizer:
 def _plain(tensor: Tensor) -> Any:
     """A tensor on a GPU, or the NumPy array of one in main memory, whose operators take a quarter of the time."""
     return tensor if tensor.device.type == "cuda" else tensor.numpy()
-
-
-class NoNormalizer:
-    """For runs that normalize nothing."""
-
-    def reset(self, obs: Tensor) -> None:
-        """Nothing to do."""
-
-    def add(self, obs: Tensor, rewards: Tensor, ended: Tensor) -> None:
-        """Nothing to do."""
-
-    def forget_returns(self, cars: Tensor) -> None:
-        """Nothing to do."""
-
-    def merge(self) -> None:
-        """Nothing to do."""
-
-    def normalize_obs(self, obs: Tensor, out: Tensor) -> Tensor:
-        """The observations as they are."""
-        return out.copy_(obs)
-
-    def normalize_rewards(self, rewards: Tensor, out: Tensor) -> Tensor:
-        """The rewards as they are."""
-        return out.copy_(rewards)
-
-    def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Refuse statistics: this run has no use for them."""
-        if state:
-            raise StateError("state: it has a normalizer; this run has none.")
-
-    def load_observations(self, state: Mapping[str, Any]) -> None:
-        """Refuse statistics: this run has no use for them."""
-        self.load_state_dict(state)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import ConfigError, StateError
 from hotlap.hyperparameters import RaceSettings
 from hotlap.learning.frozen_policy import FrozenPolicy
@@ -71,22 +72,20 @@ class Opponents:
         # Of the running races, and of those that begin next: the driver, and how far the throttle goes.
         self._driver, self._next_driver = torch.zeros(2, len(rows), dtype=torch.int64, device=device)
         self._throttle, self._next_throttle = torch.ones(2, len(rows), device=device)
-        self._rng = np.random.default_rng(0)
-        # Pairs of a driver's car and a learner's that ended a race, and in how many the driver's was ahead.
+        # In how many pairs of a driver's car and a learner's that ended a race the driver's was ahead, and all pairs.
         self._counts = torch.zeros(2, self._num_drivers, dtype=torch.int64, device=device)
-        self._next_version = settings.league_interval
-        self._leaving = -1  # the league's version that is drawn no more, to make room for a new one
-        self._has_versions = False  # before the first rollout the league is empty
+        self.begin(0)
 
     # --- on the device, within a rollout ---
 
-    def drive(self, obs: Tensor, actions: Tensor) -> None:
-        """Fill the actions of the cars that do not learn; `obs` and `actions` have all cars."""
+    def drive(self, see: Callable[[ObservationName], Tensor], actions: Tensor) -> None:
+        """Fill the actions of the cars that do not learn; `actions` has all cars, and what `see` returns too."""
         if not len(self._rows):
             return
-        own, chosen = obs[self._rows], actions[self._rows]
+        seen = {name: see(name)[self._rows] for name in sorted({net.observation for net in self._nets})}
+        chosen = actions[self._rows]
         for number, net in enumerate(self._nets):
-            is_own = self._driver[net.rows] == number
+            own, is_own = seen[net.observation], self._driver[net.rows] == number
             if self._device.type == "cpu":
                 rows = net.rows[is_own]
                 chosen[rows] = net.act(own[rows])
@@ -117,7 +116,9 @@ class Opponents:
         """Draw the drivers of the first races."""
         self._rng = np.random.default_rng([seed, _SEED_PART])
         self._counts.zero_()
-        self._next_version, self._leaving, self._has_versions = self._settings.league_interval, -1, False
+        self._next_version = self._settings.league_interval
+        self._leaving = -1  # the league's version that is drawn no more, to make room for a new one
+        self._has_versions = False  # before the first rollout the league is empty
         self._draw()
         self._driver.copy_(self._next_driver)
         self._throttle.copy_(self._next_throttle)
@@ -225,15 +226,10 @@ def _who_drives(named: Sequence[NamedDriver], league: int, row_tracks: NDArray[n
 
 def _generator_words(rng: np.random.Generator) -> NDArray[np.uint64]:
     """The state of a PCG64 generator, which is two numbers of 128 bits, as four words."""
-    inner = rng.bit_generator.state["state"]
-    return np.array(
-        [part >> shift & (2**64 - 1) for part in (inner["state"], inner["inc"]) for shift in (0, 64)], np.uint64
-    )
+    numbers = rng.bit_generator.state["state"]
+    return np.frombuffer(b"".join(numbers[name].to_bytes(16, "little") for name in ("state", "inc")), "<u8")
 
 
 def _set_generator_words(rng: np.random.Generator, words: NDArray[np.uint64]) -> None:
-    low, high, low_step, high_step = (int(word) for word in words)
-    state = dict(rng.bit_generator.state)
-    state["state"] = {"state": low | high << 64, "inc": low_step | high_step << 64}
-    state["has_uint32"], state["uinteger"] = 0, 0
-    rng.bit_generator.state = state
+    state, inc = (int.from_bytes(part.tobytes(), "little") for part in (words[:2], words[2:]))
+    rng.bit_generator.state = {**rng.bit_generator.state, "state": {"state": state, "inc": inc}, "has_uint32": 0}

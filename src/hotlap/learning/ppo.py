@@ -4,10 +4,12 @@ From the same random numbers it takes the same actions and the same steps as sta
 the same minibatches; only the rounding differs. It adds a learning rate that adapts to the KL divergence of the last
 update, and a lower bound on the standard deviation of the actions.
 
+A decision is one action of one car, a step one decision of every car. `collect` fills a `Rollout`: for each step the
+policy's actions, what the cars did, and at the end values, advantages and returns. `update` passes over its decisions
+in random order several times (`PPOUpdate`): for each minibatch the gradients of both networks, then one step of Adam.
+
 On a GPU a rollout and an update are one CUDA graph each. Several processes may train one policy, each with an equal
-part of the cars and of every minibatch; gradients, statistics and losses are means over all of them (`PPOUpdate`,
-`Normalizer`). A decision is one action of one car, a step one decision of every car; an update passes over the rows of
-a rollout, which are its decisions.
+part of the cars and of every minibatch; gradients, statistics and losses are means over all of them.
 """
 
 import math
@@ -23,7 +25,7 @@ from hotlap.hyperparameters import PPOSettings
 from hotlap.learning.adam import Adam, as_tensors
 from hotlap.learning.cars import Cars
 from hotlap.learning.cuda_graph import beside, capture, preserve_generator
-from hotlap.learning.distributed.moments import Moments
+from hotlap.learning.distributed.moments import pooled_moments
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.events import OnStep, RolloutEvents, StepEvents, step_events
 from hotlap.learning.generators import Generators
@@ -32,7 +34,7 @@ from hotlap.learning.networks.actor_critic import LOG_STD, ActorCritic, initial_
 from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import NUM_LOSSES
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.ppo_update import MinibatchLosses, PPOUpdate, RolloutRows
 from hotlap.learning.rollout import VALUE_ROWS, Actor, Rollout
 from hotlap.learning.schedules import LR_SCALE_RANGE, adapt_lr_scale, linear_decay
@@ -43,7 +45,7 @@ ADAM_EPS = 1e-5  # as in stable-baselines3's PPO
 
 
 class _Parts(NamedTuple):
-    """What collects and learns from rollouts of one length: views of the weights, and buffers."""
+    """What collects and learns from rollouts of one length: buffers, and networks that are views of Adam's weights."""
 
     rollout: Rollout
     update: PPOUpdate
@@ -66,17 +68,16 @@ class PPO:
         settings: PPOSettings,
         policy: PolicySettings,
         cars: Cars,
-        normalizer: Normalizer | NoNormalizer,
+        normalizer: Normalizer,
         *,
         total_steps: int,
         seed: int,
-        batch_size: int | None = None,
         processes: Processes = ALONE,
         max_threads: int = 2,
     ) -> None:
-        """`cars` and `batch_size` are this process's part; `max_threads` changes no bit of the results."""
+        """`cars` are this process's part of all; `max_threads` changes no bit of the results."""
         self._settings, self._total_steps, self._max_threads = settings, total_steps, max_threads
-        self._batch_size = settings.batch_size if batch_size is None else batch_size
+        self._batch_size = processes.share(settings.batch_size, "ppo.batch_size")
         self._cars, self._normalizer, self.processes = cars, normalizer, processes
         self._device = cars.obs.device
         self._generators = Generators(seed, self._device)
@@ -107,7 +108,7 @@ class PPO:
 
     @property
     def plan(self) -> RolloutPlan:
-        """The next rollout."""
+        """How long the next rollout is; the last one ends at the step budget."""
         return plan_rollout(self.num_timesteps, self._total_steps, self.total_envs, self._settings.n_steps)
 
     # --- collect ---
@@ -119,7 +120,7 @@ class PPO:
         """
         self._cars.renew_opponents(self.num_timesteps, self.policy)
         restarted = self._cars.renew_roads()
-        if restarted is not None:
+        if restarted is not None:  # cars whose road was replaced
             self._normalizer.forget_returns(restarted)
         parts = self._parts_for(self.plan.num_steps)
         if self._uses_graphs or not self.processes.is_alone:
@@ -129,10 +130,12 @@ class PPO:
         return self._fill(parts.rollout, lambda: self._tell(on_step, partial(step_events, self._cars)))
 
     def _tell(self, on_step: OnStep, make_events: Callable[[int], StepEvents]) -> bool:
+        """Count a step and tell it; returns whether the rollout goes on."""
         self.num_timesteps += self.total_envs
         return on_step(make_events(self.num_timesteps))
 
     def _fill(self, rollout: Rollout, on_step: Callable[[], bool] = lambda: True) -> bool:
+        """Drive all steps of a rollout, then compute its advantages; returns whether it is complete."""
         rollout.begin()
         for step in range(rollout.num_steps):
             rollout.decide(step)
@@ -185,6 +188,7 @@ class PPO:
         parts.update_graph()  # type: ignore[misc]
 
     def _draw_orders(self, rollout: Rollout) -> Iterator[Tensor]:
+        """The order of the decisions for each epoch."""
         num_steps, num_cars = rollout.rewards.shape
         return draw_orders(num_steps, num_cars, self._settings.n_epochs, self._generators.numpy, self.processes)
 
@@ -193,6 +197,7 @@ class PPO:
         return 1.0 - float(num_timesteps) / float(self._total_steps)
 
     def _learning_rate(self, progress_remaining: float) -> float:
+        """Of the next update: it decays, or it follows the KL divergence of the updates before."""
         settings = self._settings
         if settings.desired_kl is None:
             return settings.learning_rate * linear_decay(settings.final_lr_fraction, progress_remaining)
@@ -237,7 +242,7 @@ class PPO:
         if self.processes.is_alone:
             return [each.var(correction=0) for each in values]
         own = torch.stack([torch.stack([each.mean(), each.var(correction=0)]) for each in values], 1)
-        return list(Moments.of(own.cpu().double(), self.processes).variance)
+        return list(pooled_moments(self.processes.gather(own.cpu().double()))[1])
 
     # --- parts ---
 

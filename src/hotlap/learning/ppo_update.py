@@ -4,7 +4,6 @@ The policy's and the value function's network share no weights, so on the CPU th
 Neither result depends on the other thread, so the bits are the same on one core. On a GPU an update is one CUDA graph.
 """
 
-import statistics
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -17,13 +16,14 @@ from torch import Tensor
 
 from hotlap.hyperparameters import PPOSettings
 from hotlap.learning.adam import Adam
-from hotlap.learning.distributed.moments import Moments
+from hotlap.learning.distributed.moments import pooled_moments
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.networks.actor_critic import LOG_STD, ActorCritic
 from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.passes import fastest
 from hotlap.learning.networks.ppo_passes import NUM_LOSSES, BatchInputs, Decisions, pass_policy, pass_value
+from hotlap.learning.thread_choice import ThreadChoice
 
 _STD_FLOOR = 1e-8  # of the advantages, as in stable-baselines3
 
@@ -50,44 +50,6 @@ class MinibatchLosses:
     entropy: NDArray[np.float32]
 
 
-class NoThreads:
-    """Always one thread."""
-
-    def should_use(self) -> bool:
-        """False."""
-        return False
-
-    def note(self, uses_thread: bool, elapsed_s: float) -> None:
-        """Nothing to do."""
-
-
-class ThreadChoice:
-    """Whether a second thread is worth it, measured on the first minibatches; the results have the same bits.
-
-    It is not where minibatches are small, or where two cores of a virtual machine share one real core.
-    """
-
-    def __init__(self, num_trials: int = 96) -> None:
-        self._num_trials = num_trials
-        self._times_s: dict[bool, list[float]] = {True: [], False: []}
-        self._is_better: bool | None = None
-
-    def should_use(self) -> bool:
-        """Whether to use a second thread for the next minibatch: by turns at first, then what was faster."""
-        if self._is_better is None:
-            return len(self._times_s[True]) <= len(self._times_s[False])
-        return self._is_better
-
-    def note(self, uses_thread: bool, elapsed_s: float) -> None:
-        """Add how long a minibatch took."""
-        if self._is_better is not None:
-            return
-        self._times_s[uses_thread].append(elapsed_s)
-        if min(map(len, self._times_s.values())) >= self._num_trials:
-            with_thread, without = (statistics.median(self._times_s[uses]) for uses in (True, False))
-            self._is_better = with_thread < without
-
-
 class PPOUpdate:
     """Updates the weights in `adam` from a rollout, whose tensors are filled anew for each update."""
 
@@ -105,8 +67,7 @@ class PPOUpdate:
         self._rollout, self._settings, self._adam, self._processes = rollout, settings, adam, processes
         self.batch_size = min(batch_size, len(rollout.returns))
         device = rollout.returns.device
-        has_threads = device.type == "cpu" and max_threads > 1
-        self._threads = ThreadChoice() if has_threads else NoThreads()
+        self._threads = ThreadChoice(is_possible=device.type == "cpu" and max_threads > 1)
         num_axes = len(rollout.actions)
         self._policy_net = self._make_net(nets, nets.policy, num_axes).net
         self._value_net = self._make_net(nets, nets.value).net
@@ -200,8 +161,7 @@ class PPOUpdate:
             torch.cat, zip(*(torch.var_mean(table, 1, correction=0) for table in tables), strict=True)
         )
         if num_processes > 1:
-            together = Moments.of(torch.stack([means, variances]).double(), self._processes)
-            means, variances = together.mean, together.variance
+            means, variances = pooled_moments(self._processes.gather(torch.stack([means, variances]).double()))
         counts = [len(table) for table in tables]
         for table, mean, variance in zip(
             tables, torch.split(means, counts), torch.split(variances, counts), strict=True

@@ -14,6 +14,9 @@ from hotlap.learning.opponents import Opponents
 from hotlap.learning.race_rewards import Decision, race_reward
 from hotlap.sim.race import RACING
 
+_COLUMNS = ("laps_done", "arc_m", "status", "position", "contact_mps", "at_fault")  # of the entrants
+_RESULTS = ("obs", "final_obs", "rewards", "terminated", "truncated", "infos", "final_infos")  # of a step, by car
+
 
 class RaceSeats:
     """The engine of the cars that learn, in races with others; see `CarEngine`."""
@@ -60,7 +63,7 @@ class RaceSeats:
         """One decision of every car, also of those that do not learn; where a race ends, the next one begins."""
         full, rows = self._all, self._rows
         full.actions.index_copy_(0, rows, self.actions)
-        self.opponents.drive(full.obs, full.actions)
+        self.opponents.drive(full.see, full.actions)
         from_m, from_position = self._progress_m(full.entrants), full.entrants["position"].clone()
         full.step()
         ended = torch.logical_or(full.terminated, full.truncated)
@@ -76,16 +79,8 @@ class RaceSeats:
         extra = race_reward(self._settings, decision, self._lengths_m, self._unit_m)
         torch.add(full.rewards, extra.flatten(), out=full.rewards)
         self.opponents.note(self._by_race(ended)[:, 0], self._by_race(after["position"]))
-        for own, all_cars in (
-            (self.obs, full.obs),
-            (self.final_obs, full.final_obs),
-            (self.rewards, full.rewards),
-            (self.terminated, full.terminated),
-            (self.truncated, full.truncated),
-            (self.infos, full.infos),
-            (self.final_infos, full.final_infos),
-        ):
-            torch.index_select(all_cars, 0, rows, out=own)
+        for name in _RESULTS:
+            torch.index_select(getattr(full, name), 0, rows, out=getattr(self, name))
 
     def _after(self, ended: Tensor, name: str) -> Tensor:
         """A column of the entrants at the end of the decision, whether or not a new race began."""
@@ -96,6 +91,3 @@ class RaceSeats:
 
     def _by_race(self, column: Tensor) -> Tensor:
         return column.view(self._shape)
-
-
-_COLUMNS = ("laps_done", "arc_m", "status", "position", "contact_mps", "at_fault")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotlap.errors import StateError
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 
 _ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
@@ -64,12 +64,7 @@ class ReplayBuffer:
             self.position, self.is_full = 0, True
 
     def draw(
-        self,
-        batch_size: int,
-        n_steps: int,
-        gamma: float,
-        normalizer: Normalizer | NoNormalizer,
-        rng: np.random.RandomState,
+        self, batch_size: int, n_steps: int, gamma: float, normalizer: Normalizer, rng: np.random.RandomState
     ) -> Minibatch:
         """A minibatch of decisions, each as probable as any other, with returns over `n_steps` decisions."""
         steps = rng.randint(0, self.num_filled, size=batch_size)

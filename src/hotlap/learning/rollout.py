@@ -12,7 +12,7 @@ from hotlap.learning.cars import Cars
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import HALF_LOG_TAU
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 
 VALUE_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # in one product
 
@@ -53,7 +53,7 @@ class Rollout:
     def __init__(
         self,
         cars: Cars,
-        normalizer: Normalizer | NoNormalizer,
+        normalizer: Normalizer,
         actor: Actor,
         value_nets: Sequence[Mlp],
         num_steps: int,
@@ -174,8 +174,7 @@ class Rollout:
                 values[part] = nets[index].forward(observations[part])[0]
 
         if len(nets) == 1 or len(parts) == 1:
-            for part in parts:
-                values[part] = nets[0].forward(observations[part])[0]
+            evaluate(0)
             return
         with ThreadPoolExecutor(len(nets), "values") as pool:
             list(pool.map(evaluate, range(len(nets))))

@@ -30,7 +30,7 @@ from hotlap.learning.networks.soft_actor_critic import (
     initial_weights,
     part_of,
 )
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.replay import ReplayBuffer
 from hotlap.learning.sac_update import LOG_ENT_COEF, LOSS_NAMES, ActorNet, SACUpdate
 from hotlap.learning.schedules import linear_decay
@@ -56,7 +56,7 @@ class SAC:
         settings: SACSettings,
         policy: PolicySettings,
         cars: Cars,
-        normalizer: Normalizer | NoNormalizer,
+        normalizer: Normalizer,
         *,
         total_steps: int,
         seed: int,
@@ -104,7 +104,7 @@ class SAC:
 
     @property
     def plan(self) -> RolloutPlan:
-        """The next rollout."""
+        """How long the next rollout is; the last one ends at the step budget."""
         return plan_rollout(self.num_timesteps, self._total_steps, self.total_envs, self._settings.train_freq)
 
     # --- collect ---

@@ -5,7 +5,7 @@ the bits are the same on one core.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -17,8 +17,8 @@ from hotlap.learning.networks.layers import layer_pairs
 from hotlap.learning.networks.mlp import Mlp
 from hotlap.learning.networks.ppo_passes import HALF_LOG_TAU
 from hotlap.learning.networks.soft_actor_critic import SoftActorCritic
-from hotlap.learning.ppo_update import ThreadChoice
 from hotlap.learning.replay import Minibatch
+from hotlap.learning.thread_choice import ThreadChoice
 
 LOG_STD_RANGE = (-20.0, 2.0)  # as in stable-baselines3
 _SQUASH_FLOOR = 1e-6  # added to the slope of tanh before its logarithm, as in stable-baselines3
@@ -113,24 +113,20 @@ class SACUpdate:
         `target_values` are the weights of the target critics, laid out as the critics' in their Adam.
         """
         self._actor_adam, self._critic_adam, self._ent_coef_adam = adams
-        self._nets, self._target_entropy, self._tau, self._generator = nets, target_entropy, tau, generator
+        self._target_entropy, self._tau, self._generator = target_entropy, tau, generator
         self._log_ent_coef = self._ent_coef_adam.value(LOG_ENT_COEF)
         self._ent_coef_gradient = self._ent_coef_adam.gradient(LOG_ENT_COEF)
         self._actor = ActorNet(self._actor_adam, nets, batch_size)
-        self._target_values = target_values
-        self._critics = [self._critic(layers, batch_size) for layers in nets.critics]
-        self._targets = [Mlp(self._target_layers(layers), nets.activation, batch_size) for layers in nets.critics]
-        num_inputs = self._critic_adam.value(f"{nets.critics[0][0]}.weight").shape[1]
+        self._target_values, adam = target_values, self._critic_adam
+        targets = adam.weights(target_values)
+        self._critics, self._targets = [], []
+        for layers in nets.critics:
+            values, gradients = layer_pairs(adam.value, layers), layer_pairs(adam.gradient, layers)
+            self._critics.append(Mlp(values, nets.activation, batch_size, gradients))
+            self._targets.append(Mlp(layer_pairs(targets.__getitem__, layers), nets.activation, batch_size))
+        num_inputs = adam.value(f"{nets.critics[0][0]}.weight").shape[1]
         self._inputs, self._next_inputs = torch.zeros(2, batch_size, num_inputs)
         self._threads = ThreadChoice()
-
-    def _critic(self, layers: Sequence[str], batch_size: int) -> Mlp:
-        adam = self._critic_adam
-        values, gradients = layer_pairs(adam.value, layers), layer_pairs(adam.gradient, layers)
-        return Mlp(values, self._nets.activation, batch_size, gradients)
-
-    def _target_layers(self, layers: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
-        return layer_pairs(lambda name: self._critic_adam.view(self._target_values, name), layers)
 
     @torch.no_grad()
     def run(self, batch: Minibatch, second: Executor) -> Tensor:

@@ -16,7 +16,7 @@ from hotlap.envs.fleet import NUM_CARS, REPEATS
 from hotlap.envs.observations import LAP_FOURIERS, STACKS
 from hotlap.envs.registration import RACER_ID, REMOTE_RACER_ID
 from hotlap.envs.settings import EpisodeRules, RacerSettings, RewardRules
-from hotlap.envs.spaces import DEFAULT_OBSERVATION, ObservationName
+from hotlap.envs.spaces import DEFAULT_OBSERVATION, SEE_OPPONENTS, ObservationName
 from hotlap.errors import ConfigError
 from hotlap.hyperparameters import (
     MAX_STEPS,
@@ -57,7 +57,7 @@ class RacerOptions:
     observation: ObservationName = setting(
         DEFAULT_OBSERVATION,
         "What the policy sees: `rays`; `road`, which adds the road ahead; `road-2`, which sees further and shows the "
-        "guide; or `race`, which is `road` and the other cars.",
+        "guide; `race` or `race-2`, which add the other cars to them.",
     )
     tracks: tuple[str, ...] = setting(
         (),
@@ -188,10 +188,10 @@ class RunConfig:
             raise ConfigError(f"race: only PPO on {RACER_ID} trains in races, got {self.algo} on {self.env}.")
         if self.racer.is_generated:
             raise ConfigError(f"race: races are on given tracks, not on a stream. Name them instead of {GENERATED}.")
-        if self.racer.stack != 1 or self.racer.observation != "race":
+        if self.racer.stack != 1 or self.racer.observation not in SEE_OPPONENTS:
             raise ConfigError(
-                f'race: needs racer.observation = "race" and no stack, got {self.racer.observation} and a stack of '
-                f"{self.racer.stack}."
+                f'race: needs racer.observation = "race" or "race-2" and no stack, got {self.racer.observation} and '
+                f"a stack of {self.racer.stack}."
             )
         if self.racer.rewards.progress_time_s:
             raise ConfigError(

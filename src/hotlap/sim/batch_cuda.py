@@ -220,11 +220,19 @@ class CudaBatch:
 
     def _look(self, stream: Any) -> None:
         """Launch what observes the road: its walls by rays, and its course where the observation has it."""
-        kernels = self._shared
-        kernels.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+        self._shared.look[self._blocks(NUM_RAYS), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
         if self.num_observations > NUM_OBSERVATIONS:
-            num_points = count_points.py_func(self.num_observations - NUM_OBSERVATIONS)
-            kernels.view[self._blocks(num_points), THREADS_PER_BLOCK, stream](self._ribbons, self.batch)
+            self.view(self.batch.obs, stream)
+
+    def make_observations(self, num_columns: int) -> Any:
+        """Room for another observation of the cars."""
+        return cuda.to_device(np.zeros((self.num_cars, num_columns), np.float32))
+
+    def view(self, obs: Any, stream: Any = 0) -> None:
+        """Launch what fills the columns of the road's course in observations, of the version they have room for."""
+        num_points = count_points.py_func(obs.shape[1] - NUM_OBSERVATIONS)
+        batch = self.batch._replace(obs=obs)
+        self._shared.view[self._blocks(num_points), THREADS_PER_BLOCK, stream](self._ribbons, batch)
 
     def find_bad_car(self) -> int:
         """The first car whose action was not finite in the last step, or ALL_FINE; waits for the GPU."""

@@ -17,6 +17,7 @@ from hotlap.sim.road_view import (
     COLUMNS_PER_GUIDE,
     FIRST_GUIDE,
     NUM_POINTS_2,
+    NUM_ROAD_VIEW_2,
     VIEW_BRAKE,
     VIEW_THROTTLE,
     count_points,
@@ -132,7 +133,8 @@ def lowest(column, num_columns):
     view = column - NUM_OBSERVATIONS
     is_pedal = view in (VIEW_THROTTLE, VIEW_BRAKE)
     has_guide = count_points(num_columns - NUM_OBSERVATIONS) == NUM_POINTS_2
-    is_speed = has_guide and view > FIRST_GUIDE and (view - FIRST_GUIDE) % COLUMNS_PER_GUIDE == 1
+    is_guide = has_guide and FIRST_GUIDE <= view < NUM_ROAD_VIEW_2
+    is_speed = is_guide and (view - FIRST_GUIDE) % COLUMNS_PER_GUIDE == 1
     return ZERO if is_pedal or is_speed else -ONE
 
 

@@ -16,7 +16,7 @@ from hotlap.errors import TrainingError
 from hotlap.learning.cars import Cars
 from hotlap.learning.distributed.processes import ALONE, Processes
 from hotlap.learning.events import OnStep
-from hotlap.learning.normalizer import NoNormalizer, Normalizer
+from hotlap.learning.normalizer import Normalizer
 from hotlap.learning.ppo import PPO
 from hotlap.learning.sac import SAC
 from hotlap.learning.step_budget import RolloutPlan
@@ -54,7 +54,7 @@ class Learner(Protocol):
 
     @property
     def plan(self) -> RolloutPlan:
-        """The next rollout."""
+        """How long the next rollout is."""
 
     def collect(self, on_step: OnStep) -> bool:
         """Collect a rollout; `on_step` is told every step and may end it. Returns whether it is complete."""
@@ -136,10 +136,8 @@ def _build_ours(config: RunConfig, processes: Processes, next_road: int | None) 
     else:
         cars = _make_cars(config, num_cars, num_threads)
     try:
-        normalizer: Normalizer | NoNormalizer = NoNormalizer()
-        if config.normalize.is_on:
-            num_obs, gamma = cars.obs.shape[1], config.hyperparameters.gamma
-            normalizer = Normalizer(config.normalize, gamma, len(cars), num_obs, cars.obs.device, processes)
+        num_obs, gamma = cars.obs.shape[1], config.hyperparameters.gamma
+        normalizer = Normalizer(config.normalize, gamma, len(cars), num_obs, cars.obs.device, processes)
         budget = {"total_steps": config.steps, "seed": config.seed}
         if config.algo == "sac":
             return SAC(config.sac, config.policy, cars, normalizer, **budget)
@@ -149,7 +147,6 @@ def _build_ours(config: RunConfig, processes: Processes, next_road: int | None) 
             cars,
             normalizer,
             **budget,
-            batch_size=processes.share(config.ppo.batch_size, "ppo.batch_size"),
             processes=processes,
             **({} if num_threads is None else {"max_threads": num_threads}),
         )

@@ -9,7 +9,7 @@ import torch
 from hotlap.drivers.driver import BUILT_IN
 from hotlap.envs.observations import stacked_observation_space
 from hotlap.envs.race_fleet import LAPS, RaceFleet
-from hotlap.envs.spaces import action_space
+from hotlap.envs.spaces import SEE_GUIDE, action_space
 from hotlap.errors import ConfigError, DriverError
 from hotlap.learning.cars import Cars
 from hotlap.learning.opponents import NamedDriver, Opponents
@@ -28,11 +28,20 @@ def make_race_cars(config: RunConfig, num_threads: int | None) -> Cars:
     racer, race, device = config.racer, config.race, torch.device(config.device)
     num_races = config.num_envs // race.num_cars
     fleet = RaceFleet(
-        racer.track_ids, racer.settings(), num_races, race.num_cars, int(LAPS.high), "rolling", num_threads
+        racer.track_ids,
+        racer.settings(),
+        num_races,
+        race.num_cars,
+        int(LAPS.high),
+        "rolling",
+        num_threads,
+        racer.observation,
     )
     fleet.race_rules["max_ticks"], fleet.race_rules["start"] = racer.episode.max_ticks, START_MIXED
     tracks = fleet.states["track"][:: race.num_cars].astype(np.int64)
     named = find_opponents(config, [track.track_id for track in fleet.tracks])
+    if any(driver.model.card.observation in SEE_GUIDE for driver in named):
+        fleet.add_guide()
     opponents = Opponents(race, tracks, device, named, _blank_model(config) if race.league_size else None)
     seats = RaceSeats(fleet, device, racer.action_repeat, race, opponents)
     return Cars(fleet, device, action_repeat=racer.action_repeat, lap_fourier=racer.lap_fourier, races=seats)
@@ -63,8 +72,6 @@ def find_opponents(config: RunConfig, track_ids: Sequence[str]) -> list[NamedDri
 def _check_opponent(name: str, model: ModelFile, config: RunConfig) -> None:
     if not model.card.is_racer:
         raise ConfigError(f"race.opponents: {name} is a model of {model.card.environment}, not of the racer.")
-    if model.card.observation == "road-2":
-        raise ConfigError(f"race.opponents: {name} sees road-2, but cars of a race see road. Use another driver.")
     if model.card.action_repeat != config.racer.action_repeat:
         raise ConfigError(
             f"race.opponents: {name} decides every {model.card.action_repeat} ticks, this run every "

@@ -1,5 +1,6 @@
 """Starts a run from the weights of a trained model instead of random ones."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from hotlap.drivers.driver import BUILT_IN
 from hotlap.envs.registration import REMOTE_RACER_ID
+from hotlap.envs.spaces import ObservationName
 from hotlap.errors import ConfigError, StateError, one_line
 from hotlap.models.archive import tensors_digest
 from hotlap.models.model_file import ModelCard, PolicyArrays, read_model
@@ -26,6 +28,7 @@ _SHAPE = ("net_arch", "activation", "critic_arch", "action_head")
 # Of the columns of other cars, for a model that has never seen any. The statistics of such a model are of hundreds of
 # millions of observations, so they hardly change any more.
 OPPONENT_VARIANCE, FLAG_VARIANCE = 0.04, 0.25
+_ADDS_OPPONENTS: Mapping[ObservationName, ObservationName] = {"road": "race", "road-2": "race-2"}
 _REMEDY = "`hotlap train --start-model` takes the settings that fit from the model."
 
 
@@ -76,7 +79,7 @@ def load_start_model(config: RunConfig, learner: Learner) -> None:
             f"({digest[:12]}…, not {config.start_weights[:12]}…). Give the right file."
         )
     policy = PolicyArrays(model.weights, model.normalizer)
-    if (model.card.observation, config.racer.observation) == ("road", "race"):
+    if _ADDS_OPPONENTS.get(model.card.observation) == config.racer.observation:
         policy = _with_opponents(policy)
     try:
         learner.load_policy(policy)
@@ -107,8 +110,8 @@ def _refuse_other_settings(config: RunConfig, card: ModelCard) -> None:
     """Name the first setting in which a run differs from the model it starts from."""
     options = {name: value for name, value in _options_of(card).items() if name not in ("policy", "env_args")}
     config = in_process(config)
-    if (card.observation, config.racer.observation) == ("road", "race") and not card.lap_fourier:
-        options["racer.observation"] = "race"
+    if _ADDS_OPPONENTS.get(card.observation) == config.racer.observation and not card.lap_fourier:
+        options["racer.observation"] = config.racer.observation
     options |= {f"policy.{name}": getattr(card.policy, name) for name in _SHAPE}
     for name, its in options.items():
         own: Any = config

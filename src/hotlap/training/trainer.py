@@ -1,5 +1,9 @@
 """Trains one run from one configuration: collect, update, log, evaluate, save, until the step budget is used up.
 
+From recipe to checkpoint: `resolve_config` (`runs/recipe.py`) makes the `RunConfig`, `build_learner` the learner with
+its cars, and `Trainer.run` a `_Session`, whose `_learn` is the loop. Before each rollout `Checkpointing` decides what
+is due. It takes a `Snapshot` of the run from `RunState` and gives it to `RunWriter`, which writes the file.
+
 A state can be saved only between two rollouts. So `Checkpointing` keeps a copy of the state from before each rollout,
 where one may be needed: a checkpoint that is due, or a stop, within a rollout saves that copy, and the resumed run
 collects the rollout again, bit for bit. Such a state is the learner's `state_dict`, of the cars of all processes, and
@@ -202,12 +206,12 @@ class _Session:
     def run(self) -> Outcome:
         """Learn, then evaluate the final model and write the results."""
         learner, checkpointing = self._learner, self.checkpointing
-        self._trainer.processes.explain_loss = self._lost  # also where this process waits for one that is gone
+        self._trainer.processes.explain_loss = self._process_lost  # called where this one waits for it in vain
         try:
             self._writer.open(self._spaces, self._checkpoint)
             is_complete = self._learn()
         except ProcessLostError as error:
-            raise self._lost(str(error)) from None
+            raise self._process_lost(str(error)) from None
         except BridgeError as error:
             raise self._bridge_lost(str(error)) from None
         except DivergedError as error:
@@ -257,7 +261,7 @@ class _Session:
         return True
 
     def _note_step(self, events: StepEvents) -> bool:
-        """Tell everybody about a step of the rollout; False ends it."""
+        """Give a step of the rollout to log, metrics, checkpointing, progress and observers; False ends the rollout."""
         collector = self._writer.collector
         self._log.add_step(events)
         for episode_return, length in events.episodes():
@@ -308,7 +312,7 @@ class _Session:
             if not np.isfinite(weights).all():
                 raise self._diverged(f"policy {name!r} holds NaN or infinity") from None
 
-    def _lost(self, cause: str) -> ProcessLostError:
+    def _process_lost(self, cause: str) -> ProcessLostError:
         """The error where another process is gone; the leader first saves the state from before this rollout."""
         if self._trainer.processes.is_leader:
             self.checkpointing.save_boundary()

@@ -9,7 +9,7 @@ import numpy as np
 from hotlap.tracks.registry import SPLITS, TrackEntry, list_tracks
 from hotlap.web.page_data import describe_entry
 
-SUFFIX = ".road.json"
+SUFFIX = ".road"
 
 
 def road_files() -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from hotlap.bridge.access import RateLimit
 from hotlap.byte_limited_cache import ByteLimitedCache
-from hotlap.drivers.casual import CasualDriver
+from hotlap.drivers.casual import CasualDriver, CasualHabits
 from hotlap.errors import DriverError, HotlapError
 from hotlap.evaluation.baseline import CASUAL_EPISODES
 from hotlap.tracks.digest import track_digest
@@ -31,6 +31,7 @@ from hotlap.web.shared_replays import SHARED_REPLAYS_FILE, SharedReplays
 MAX_WAITING = 32  # requests for the simulator's thread
 NUM_DRIVER_LAPS = 2  # a standing and a flying one
 MAX_CACHED_DRIVE_BYTES = 4 << 20
+CAREFUL_GRIP_SHARES = (0.63, 0.56)  # of the casual driver on a road where it leaves the track otherwise
 ENTERING_WAIT_S = 30.0  # for the drivers that ship to be on a leaderboard that is asked for
 QUIET_S = 4.0  # for the page to ask for the track of a file, its drivers and their policies
 _log = logging.getLogger(__name__)
@@ -116,11 +117,12 @@ class PageServices:
 
     @staticmethod
     def _record_casual(track_id: str) -> Replay:
-        """The casual driver's laps; where it drives no clean flying lap, its best."""
-        try:
-            return record_typical_drive(CasualDriver(), track_id, CASUAL_EPISODES)
-        except DriverError:
-            return record_drive(CasualDriver(), track_id, NUM_DRIVER_LAPS, is_quantised=True)
+        """The casual driver's laps; where it drives no clean flying lap, more careful ones, then its best."""
+        for grip_share in (CasualHabits.grip_share, *CAREFUL_GRIP_SHARES):
+            driver = CasualDriver(CasualHabits(grip_share=grip_share))
+            with suppress(DriverError):
+                return record_typical_drive(driver, track_id, CASUAL_EPISODES)
+        return record_drive(CasualDriver(), track_id, NUM_DRIVER_LAPS, is_quantised=True)
 
     def enter_optimal(self, track_id: str, content: bytes) -> None:
         """Enter the laps of the optimal driver that were just solved."""

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from hotlap.errors import OutputFileError
 from hotlap.tracks.registry import SPLITS, list_tracks
+from hotlap.web.packed_file import pack_file
 from hotlap.web.page_data import file_names, page_file, tracks_list
 from hotlap.web.road_files import road_files
 
@@ -42,8 +43,8 @@ def write_site(folder: Path, generated: Sequence[str] = ()) -> int:
         raise OutputFileError(f"{folder}: is not empty and holds no page of hotlap. Name a new or an empty folder.")
     content = {name: (STATIC / name).read_bytes() for name in static_files()}
     names = file_names(generated)
-    content |= {f"data/{name}": found[0] for name in names if (found := page_file(name)) is not None}
-    content |= {f"data/{name}": file for name, file in road_files().items()}
+    data = {name: found[0] for name in names if (found := page_file(name)) is not None} | road_files()
+    content |= {f"data/{name}": pack_file(name, file) for name, file in data.items()}
     content["data/tracks.json"] = json.dumps(tracks_list(generated), allow_nan=False).encode()
     # The page asks for the server's status; without this file the browser's console would show an error.
     content["api/status"] = b'{"server": null}\n'

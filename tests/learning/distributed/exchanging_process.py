@@ -1,7 +1,7 @@
 """One of several processes that exchange known values; an assertion that fails is its exit code.
 
-They do it three times: by `memory`, by `sockets`, as if there were no memory to share, and by `gloo`, where each says
-that it has a machine of its own. Its arguments are a port for each.
+They do it three times: by `memory`, as if one had `no-memory` to share, and as if each were on another `machine`; the
+last two by gloo. Its arguments are a port for each.
 """
 
 import os
@@ -21,16 +21,15 @@ def have_no_memory(*_: object) -> None:
 
 def exchange(way: str, port: str) -> None:
     os.environ["MASTER_PORT"] = port
-    if way == "gloo":
+    if way == "machine":
         os.environ["LOCAL_WORLD_SIZE"] = "1"
     reserve = peer_exchange._reserve
-    if way == "sockets" and os.environ["RANK"] == "1":
+    if way == "no-memory" and os.environ["RANK"] == "1":
         peer_exchange._reserve = have_no_memory  # one process without is enough
     processes = join_processes()
     peer_exchange._reserve = reserve
     rank, size = processes.rank, processes.size
-    peers = processes._peers
-    assert way == ("gloo" if peers is None else "memory" if peers.shares_memory else "sockets")
+    assert (processes._peers is not None) == (way == "memory")
     own = torch.tensor([float(rank), 10.0 + rank])
     assert processes.gather(own).tolist() == [[float(each), 10.0 + each] for each in range(size)]
 
@@ -39,8 +38,8 @@ def exchange(way: str, port: str) -> None:
     processes.average(values)
     assert values.item() == 0.0
 
-    # Larger than the buffers of the sockets.
-    large = torch.full((1 << 20,), float(rank))
+    # Larger than the slots of the memory: in several chunks, the last of them short.
+    large = torch.full(((1 << 20) + 5,), float(rank))
     assert [part.unique().tolist() for part in processes.gather(large)] == [[float(each)] for each in range(size)]
 
     # Whoever is early must not overwrite what another has not read yet.
@@ -62,5 +61,5 @@ def exchange(way: str, port: str) -> None:
 
 
 if __name__ == "__main__":
-    for way, port in zip(("memory", "sockets", "gloo"), sys.argv[1:], strict=True):
+    for way, port in zip(("memory", "no-memory", "machine"), sys.argv[1:], strict=True):
         exchange(way, port)

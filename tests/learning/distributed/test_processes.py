@@ -70,5 +70,5 @@ def test_processes_exchange_tensors_and_bytes_in_the_order_of_ranks():
     ends = run_pair([program, *(free_port() for _ in range(3))], size=3)
     assert [code for code, _, _ in ends] == [0, 0, 0], ends
     printed = [out.splitlines() for _, out, _ in ends]
-    for way, reports in zip(("memory", "sockets", "gloo"), zip(*printed, strict=True), strict=True):
+    for way, reports in zip(("memory", "no-memory", "machine"), zip(*printed, strict=True), strict=True):
         assert sorted(reports) == [f"{way} 0", f"{way} 0", f"{way} 1"]  # one of them reports

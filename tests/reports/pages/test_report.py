@@ -3,8 +3,6 @@
 import base64
 import fnmatch
 import re
-import subprocess
-import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -97,8 +95,3 @@ def test_report_that_cannot_be_written_is_an_error_and_leaves_no_temporary_files
     with pytest.raises(OutputFileError):
         write_lap_report(comparison, track, tmp_path, "casual")
     assert not list(tmp_path.glob(".report*"))
-
-
-def test_importing_the_module_does_not_load_matplotlib():
-    code = "import sys, hotlap.reports.pages.report; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

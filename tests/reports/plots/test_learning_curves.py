@@ -1,4 +1,4 @@
-"""Curves of training, checked by their artists and pixels."""
+"""Curves of training, checked by their marks and pixels."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from reports.written_runs import RACER_CURVES, curve, lander, record
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The matplotlib figures instead of PNGs."""
+    """The figures instead of PNGs."""
     figures = []
 
     def keep(figure):
@@ -24,19 +24,22 @@ def drawn(monkeypatch):
 
 
 def labels(figure) -> list[str]:
-    return [axes.get_ylabel() for axes in figure.axes]
+    return [axes.y.label for axes in figure.axes]
 
 
 def words(figure) -> str:
-    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
-    return " | ".join([*texts, *(text.get_text() for text in figure.texts)])
+    return " | ".join(label.text for part in (*figure.axes, figure) for label in part.labels)
+
+
+def heights(line) -> list[float]:
+    return line.points[:, 1].tolist()
 
 
 def test_learning_curve_of_a_racer(drawn):
     draw_learning_curve(group_runs([record()]))
     assert labels(drawn[0]) == ["return", "episode length", "loss"]
     [line] = drawn[0].axes[0].lines
-    assert line.get_ydata().tolist() == [-1.0, 0.5, 1.4]
+    assert heights(line) == [-1.0, 0.5, 1.4]
     # 70 episodes had ended at step 4,000, the end of the axis, and 30 at its middle.
     assert "70" in words(drawn[0])
     assert "30" in words(drawn[0])
@@ -46,9 +49,9 @@ def test_learning_curve_of_a_racer(drawn):
 def test_learning_curve_of_a_lander_has_evaluations_and_threshold(drawn):
     draw_learning_curve(group_runs([lander()]))
     upper = drawn[0].axes[0]
-    assert [line.get_ydata()[-1] for line in upper.lines[:2]] == [1.4, 190.0]
+    assert [heights(line)[-1] for line in upper.lines[:2]] == [1.4, 190.0]
     assert "solved: 200" in words(drawn[0])
-    assert upper.lines[2].get_ydata()[0] == 200.0
+    assert heights(upper.lines[2])[0] == 200.0
     # Several landers have a panel for evaluations.
     draw_learning_curve(group_runs([lander(1), lander(2)]))
     assert labels(drawn[1]) == ["return", "return, evaluated", "episode length"]
@@ -60,22 +63,22 @@ def test_loss_spike_and_slow_first_laps_do_not_flatten_the_curves(drawn):
     slow = curve((100, 900.0), (4000, 34.0))
     groups = group_runs([record(curves={**RACER_CURVES, "metrics/loss": spiky, "racer/mean_lap_time_sec": slow})])
     draw_learning_curve(groups)
-    low, high = drawn[0].axes[2].get_ylim()
+    low, high = drawn[0].axes[2].y_range
     assert low < 1.0 < 2.0 < high < 3.0
     draw_lap_times(groups, Baselines(40.0, 28.0))
-    assert drawn[1].axes[0].get_ylim()[1] < 70.0
+    assert drawn[1].axes[0].y_range[1] < 70.0
 
 
 def test_lap_times_are_drawn_with_their_baselines_if_known(drawn):
     draw_lap_times(group_runs([record()]), Baselines(40.5, 28.25))
     upper, lower = drawn[0].axes
-    assert [line.get_ydata()[-1] for line in upper.lines[:3]] == [34.0, 33.0, 32.0]
-    assert [line.get_ydata()[0] for line in upper.lines[3:]] == [40.5, 28.25]
+    assert [heights(line)[-1] for line in upper.lines[:3]] == [34.0, 33.0, 32.0]
+    assert [heights(line)[0] for line in upper.lines[3:]] == [40.5, 28.25]
     assert "casual driver  40.50 s" in words(drawn[0])
     assert "optimum  28.25 s" in words(drawn[0])
-    low, high = upper.get_ylim()
+    low, high = upper.y_range
     assert low < 28.25 < 40.5 < high
-    assert [line.get_ydata()[-1] for line in lower.lines] == pytest.approx([80.0, 100.0, 90.0])
+    assert [heights(line)[-1] for line in lower.lines] == pytest.approx([80.0, 100.0, 90.0])
     draw_lap_times(group_runs([record()]), Baselines())
     assert len(drawn[1].axes[0].lines) == 3
 
@@ -83,7 +86,7 @@ def test_lap_times_are_drawn_with_their_baselines_if_known(drawn):
 def test_several_racers_are_compared_by_their_evaluations(drawn):
     draw_lap_times(group_runs([record(1), record(2)]), Baselines())
     assert labels(drawn[0]) == ["median lap (s)", "completed (%)"]
-    assert drawn[0].axes[0].lines[0].get_ydata().tolist() == [37.0, 32.0]
+    assert heights(drawn[0].axes[0].lines[0]) == [37.0, 32.0]
 
 
 def test_no_picture_without_data():
@@ -98,14 +101,14 @@ def test_reward_terms_that_are_always_zero_are_named_but_not_drawn(drawn):
     assert "Always zero: speed." in picture.caption
     [axes] = drawn[0].axes
     _, progress, wall = axes.lines  # after the line at zero
-    assert progress.get_ydata() == pytest.approx([0.5, 2.0])  # per 1,000 decisions
-    assert wall.get_ydata() == pytest.approx([-0.5, -0.01])
+    assert heights(progress) == pytest.approx([0.5, 2.0])  # per 1,000 decisions
+    assert heights(wall) == pytest.approx([-0.5, -0.01])
 
 
 def test_reward_terms_of_several_seeds_are_medians(drawn):
     curves = [{"reward/wall": curve((0, value), (10, value))} for value in (-1e-3, -2e-3, -9e-3)]
     draw_reward_terms(group_runs([record(seed, curves=one) for seed, one in enumerate(curves, start=1)])[0])
-    assert drawn[0].axes[0].lines[1].get_ydata() == pytest.approx([-2.0, -2.0])
+    assert heights(drawn[0].axes[0].lines[1]) == pytest.approx([-2.0, -2.0])
     assert "median of 3 seeds" in words(drawn[0])
 
 

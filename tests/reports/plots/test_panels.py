@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from hotlap.drawing.marks import Polygons
 from hotlap.reports.plots.panels import Panel, Series, colour_of, draw_panels, short_number
 from hotlap.reports.run_record import group_runs
 from reports.written_runs import curve, record
@@ -14,7 +14,7 @@ LOWER = Panel("lower", 1.0, (Series("c", "C", "#333333", has_dots=True),), ("c",
 
 
 def lines(axes):
-    return [(line.get_color(), line.get_xydata().tolist()) for line in axes.lines]
+    return [(line.colour, line.points.tolist()) for line in axes.lines]
 
 
 def test_every_series_of_a_single_run_is_drawn():
@@ -22,8 +22,8 @@ def test_every_series_of_a_single_run_is_drawn():
     chart = draw_panels(group_runs([run]), [UPPER, LOWER], "title")
     assert lines(chart.panels["upper"]) == [("#111111", [[1.0, 20.0], [2.0, 30.0]])]
     assert lines(chart.panels["lower"]) == [("#333333", [[1.0, 5.0]])]
-    assert chart.panels["upper"].get_ylabel() == "upper"
-    assert chart.panels["lower"].get_ylabel() == "lower"
+    assert chart.panels["upper"].y.label == "upper"
+    assert chart.panels["lower"].y.label == "lower"
 
 
 def test_panel_without_data_is_left_out():
@@ -38,11 +38,11 @@ def test_several_runs_are_thin_and_their_median_thick():
     chart = draw_panels(group_runs(runs), [UPPER, LOWER], "title")
     [axes] = chart.panels.values()
     *thin, thick = axes.lines
-    assert [line.get_ydata()[-1] for line in thin] == [10.0, 20.0, 60.0]
-    assert thick.get_ydata().tolist() == [0.0, 20.0]
-    assert thick.get_linewidth() > thin[0].get_linewidth()
-    [band] = axes.collections
-    corners = np.concatenate([path.vertices for path in band.get_paths()])
+    assert [line.points[-1, 1] for line in thin] == [10.0, 20.0, 60.0]
+    assert thick.points[:, 1].tolist() == [0.0, 20.0]
+    assert thick.width_pt > thin[0].width_pt
+    [band] = [mark for mark in axes.marks if isinstance(mark, Polygons)]
+    corners = band.extent()
     heights = corners[corners[:, 0] == 10.0, 1]
     assert (heights.min(), heights.max()) == pytest.approx((15.0, 40.0))  # quartiles of 1, 2, 6 are 1.5 and 4
 
@@ -53,13 +53,13 @@ def test_runs_are_compared_by_the_first_key_that_any_has():
     assert UPPER.shared_key(runs[:1]) == "a"
     assert UPPER.shared_key([record(curves={})]) is None
     chart = draw_panels(group_runs([record(seed, curves={"c": curve((0, 1.0))}) for seed in (1, 2)]), [LOWER], "title")
-    assert chart.panels["lower"].get_ylabel() == "together"
+    assert chart.panels["lower"].y.label == "together"
 
 
 def test_each_group_has_its_own_colour():
     other = record(2, settings={"ppo.gamma": 0.5}, folder=Path("other"), curves={"c": curve((0, 2.0), (9, 2.0))})
     chart = draw_panels(group_runs([record(1, curves={"c": curve((0, 1.0), (9, 1.0))}), other]), [LOWER], "title")
-    assert {line.get_color() for line in chart.panels["lower"].lines} == {colour_of(0), colour_of(1)}
+    assert {line.colour for line in chart.panels["lower"].lines} == {colour_of(0), colour_of(1)}
     assert colour_of(0) == colour_of(6) != colour_of(1)
 
 

@@ -1,4 +1,4 @@
-"""How the processes of a run on one machine exchange the small tensors of every step: shared memory and sockets.
+"""How the processes of a run on one machine exchange the tensors of every step: shared memory and sockets.
 
 Gloo serves its sockets in threads of its own, which spin and wait for a core where the trainings keep all cores busy:
 an exchange of 50 KB then takes milliseconds. Here a process writes its part to memory that all share and sends the
@@ -12,15 +12,14 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-CHUNK_BYTES = 1 << 16  # sent before anything is read, so it must fit into a socket's buffer
 CONNECT_TIMEOUT_S = 300.0
 AWAKE_S = 0.005  # a process that waits longer than this sleeps
-# Parts of at most this size go through shared memory. Two slots are enough: whoever has heard of the others' next
-# exchange knows that they have read the last one.
+# A part larger than a slot goes through in chunks. Two slots are enough: whoever has heard of the others' next chunk
+# knows that they have read the last one.
 SLOT_BYTES = 1 << 20
 NUM_SLOTS = 2
 _FOLDER_KEY = "hotlap/sockets"
@@ -28,90 +27,84 @@ _READY = b"\x01"
 
 
 class PeerExchange:
-    """A connection to each of the other processes. Messages arrive in the order in which they are sent."""
+    """Memory that all processes share, and a connection to each of the others. One exchange ends before the next."""
 
-    def __init__(self, rank: int, size: int, store: Any) -> None:
-        """Connect; `store` is torch's, which all processes share."""
-        self._rank, self._ranks = rank, [other for other in range(size) if other != rank]
-        self._num_shared = 0
-        # Only this user can reach sockets and files in such a folder.
-        own = Path(tempfile.mkdtemp(prefix="hotlap-", dir=_memory_folder())) if rank == 0 else None
-        if own is not None:
-            store.set(_FOLDER_KEY, str(own))
-        folder = own or Path(store.get(_FOLDER_KEY).decode())
-        try:
-            self._sockets = self._connect(rank, size, folder, store)
-            self._memories = _map_memories(rank, size, folder, store)
-            store.set(f"{_FOLDER_KEY}/{rank}/connected", b"")
-            for other in range(size if rank == 0 else 0):  # the folder must stay until then
-                store.get(f"{_FOLDER_KEY}/{other}/connected")
-        finally:
-            if own is not None:
-                shutil.rmtree(own, ignore_errors=True)
-
-    def _connect(self, rank: int, size: int, folder: Path, store: Any) -> dict[int, socket.socket]:
-        """Connect to the lower ranks and accept the higher ones; all are connected when this returns."""
-        found: dict[int, socket.socket] = {}
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.settimeout(CONNECT_TIMEOUT_S)
-            listener.bind(str(folder / str(rank)))
-            listener.listen(size)
-            store.set(f"{_FOLDER_KEY}/{rank}", b"listens")
-            for other in range(rank):
-                store.get(f"{_FOLDER_KEY}/{other}")
-                found[other] = socket.socket(socket.AF_UNIX)
-                found[other].connect(str(folder / str(other)))
-                found[other].sendall(rank.to_bytes(4, "little"))
-            for _ in range(rank + 1, size):
-                accepted, _ = listener.accept()
-                accepted.settimeout(None)
-                found[int.from_bytes(_receive(accepted, bytearray(4)), "little")] = accepted
-        return found
-
-    @property
-    def shares_memory(self) -> bool:
-        """Whether small parts go through shared memory."""
-        return bool(self._memories)
+    def __init__(self, rank: int, sockets: Mapping[int, socket.socket], memories: Sequence[memoryview]) -> None:
+        """`memories` are the slots of every process, in the order of ranks."""
+        self._rank, self._sockets, self._memories = rank, sockets, memories
+        self._num_chunks = 0
 
     def begin_exchange(self, own: memoryview, parts: Sequence[memoryview]) -> Callable[[], None]:
         """Give `own` to all others; the result waits until `parts`, by rank and of the same size, have arrived."""
-        if self._memories and len(own) <= SLOT_BYTES:
-            return self._begin_shared(own, parts)
-        begins = range(0, len(own), CHUNK_BYTES)
+        first, num_chunks = self._num_chunks, max(1, -(-len(own) // SLOT_BYTES))
+        self._num_chunks += num_chunks
 
-        def send(begin: int) -> None:
-            for rank in self._ranks:
-                self._sockets[rank].sendall(own[begin : begin + CHUNK_BYTES])
+        def places(chunk: int) -> tuple[slice, slice]:
+            """Where a chunk is in the whole part, and in its slot."""
+            begin, slot = SLOT_BYTES * chunk, SLOT_BYTES * ((first + chunk) % NUM_SLOTS)
+            return slice(begin, begin + SLOT_BYTES), slice(slot, slot + min(SLOT_BYTES, len(own) - begin))
+
+        def send(chunk: int) -> None:
+            here, slot = places(chunk)
+            self._memories[self._rank][slot] = own[here]
+            for connection in self._sockets.values():
+                connection.sendall(_READY)
 
         def finish() -> None:
-            for begin in begins:
-                if begin:
-                    send(begin)
-                for rank in self._ranks:
-                    _receive(self._sockets[rank], parts[rank][begin : begin + CHUNK_BYTES])
+            for chunk in range(num_chunks):
+                if chunk:
+                    send(chunk)
+                here, slot = places(chunk)
+                for rank, connection in self._sockets.items():
+                    _receive(connection, bytearray(len(_READY)))
+                    parts[rank][here] = self._memories[rank][slot]
 
         send(0)
         return finish
 
-    def _begin_shared(self, own: memoryview, parts: Sequence[memoryview]) -> Callable[[], None]:
-        begin = SLOT_BYTES * (self._num_shared % NUM_SLOTS)
-        end = begin + len(own)
-        self._num_shared += 1
-        self._memories[self._rank][begin:end] = own
-        for rank in self._ranks:
-            self._sockets[rank].sendall(_READY)
-
-        def finish() -> None:
-            for rank in self._ranks:
-                _receive(self._sockets[rank], bytearray(len(_READY)))
-                parts[rank][:] = self._memories[rank][begin:end]
-
-        return finish
-
     def close(self) -> None:
         """Close the connections."""
-        for each in self._sockets.values():
-            each.close()
+        for connection in self._sockets.values():
+            connection.close()
+
+
+def connect_peers(rank: int, size: int, store: Any) -> PeerExchange | None:
+    """Connect all processes by `store`, torch's, which they share; None where one of them cannot get memory."""
+    # Only this user can reach sockets and files in such a folder.
+    own = Path(tempfile.mkdtemp(prefix="hotlap-", dir=_memory_folder())) if rank == 0 else None
+    if own is not None:
+        store.set(_FOLDER_KEY, str(own))
+    folder = own or Path(store.get(_FOLDER_KEY).decode())
+    try:
+        memories = _map_memories(rank, size, folder, store)
+        sockets = _connect(rank, size, folder, store) if memories else {}
+        store.set(f"{_FOLDER_KEY}/{rank}/connected", b"")
+        for other in range(size if rank == 0 else 0):  # the folder must stay until then
+            store.get(f"{_FOLDER_KEY}/{other}/connected")
+    finally:
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+    return PeerExchange(rank, sockets, memories) if memories else None
+
+
+def _connect(rank: int, size: int, folder: Path, store: Any) -> dict[int, socket.socket]:
+    """Connect to the lower ranks and accept the higher ones; all are connected when this returns."""
+    found: dict[int, socket.socket] = {}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(CONNECT_TIMEOUT_S)
+        listener.bind(str(folder / str(rank)))
+        listener.listen(size)
+        store.set(f"{_FOLDER_KEY}/{rank}", b"listens")
+        for other in range(rank):
+            store.get(f"{_FOLDER_KEY}/{other}")
+            found[other] = socket.socket(socket.AF_UNIX)
+            found[other].connect(str(folder / str(other)))
+            found[other].sendall(rank.to_bytes(4, "little"))
+        for _ in range(rank + 1, size):
+            accepted, _ = listener.accept()
+            accepted.settimeout(None)
+            found[int.from_bytes(_receive(accepted, bytearray(4)), "little")] = accepted
+    return found
 
 
 def _memory_folder() -> str | None:

@@ -1,8 +1,8 @@
 """The processes that train one run together: which of them this is, and what they tell each other.
 
 `torchrun` starts them and sets the environment variables read here. They join by gloo. Tensors in main memory travel by
-shared memory on one machine and by gloo between machines, those on GPUs by NCCL. Sums over processes are taken in the
-order of ranks, so every process has the same bits, and so has every run.
+shared memory on one machine, and by gloo between machines or without such memory; those on GPUs by NCCL. Sums over
+processes are taken in the order of ranks, so every process has the same bits, and so has every run.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hotlap.errors import ConfigError, ProcessLostError, TrainingError, one_line
-from hotlap.learning.distributed.peer_exchange import PeerExchange
+from hotlap.learning.distributed.peer_exchange import PeerExchange, connect_peers
 from hotlap.learning.distributed.process_watch import ProcessWatch
 
 if TYPE_CHECKING:  # slow to import, and commands that find nothing to do need only `ALONE`
@@ -297,7 +297,7 @@ def join_processes(variables: Mapping[str, str] | None = None) -> Processes:
         store, rank, size = next(rendezvous("env://", place.rank, place.size))
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
         is_one_machine = place.local_size == size and hasattr(socket, "AF_UNIX")
-        peers = PeerExchange(rank, size, store) if is_one_machine else None
+        peers = connect_peers(rank, size, store) if is_one_machine else None
     except (RuntimeError, ValueError, OSError) as error:
         raise TrainingError(f"process {place.rank} cannot reach the others: {one_line(error)}.") from None
     return Processes(place, store, peers)

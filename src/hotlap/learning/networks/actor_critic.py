@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from hotlap.learning.networks.layers import linear_layers
+from hotlap.learning.networks.layers import linear_layers, named_weights
 from hotlap.models.actor_layers import ACTORS
 from hotlap.models.model_file import ACTION_GAIN, NUM_PEDAL_AXES, PEDAL_AXIS, PolicySettings
 
@@ -58,10 +58,7 @@ def initial_weights(settings: PolicySettings, num_obs: int, num_actions: int) ->
             action_net.weight.copy_(torch.tensor(PEDAL_AXIS).t())
     names = _hidden_layers("policy_net", policy_widths) + _hidden_layers("value_net", value_widths)
     layers = dict(zip(names, (*policy, *value), strict=True)) | {"action_net": action_net, "value_net": value_net}
-    found = {LOG_STD: torch.full((num_actions,), settings.log_std_init or 0.0)}
-    for name, layer in layers.items():
-        found |= {f"{name}.weight": layer.weight.detach(), f"{name}.bias": layer.bias.detach()}
-    return found
+    return {LOG_STD: torch.full((num_actions,), settings.log_std_init or 0.0)} | named_weights(layers)
 
 
 def _widths(settings: PolicySettings) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from hotlap.learning.networks.layers import linear_layers
+from hotlap.learning.networks.layers import linear_layers, named_weights
 from hotlap.models.actor_layers import ACTORS
 from hotlap.models.model_file import PolicySettings
 
@@ -52,10 +52,7 @@ def initial_weights(settings: PolicySettings, num_obs: int, num_actions: int) ->
         layers |= zip(names, linear_layers(num_obs + num_actions, (*critic_widths, 1)), strict=True)
     for _ in range(NUM_CRITICS):  # the library draws target critics of their own before it overwrites them
         linear_layers(num_obs + num_actions, (*critic_widths, 1))
-    found: dict[str, Tensor] = {}
-    for name, layer in layers.items():
-        found |= {f"{name}.weight": layer.weight.detach(), f"{name}.bias": layer.bias.detach()}
-    return found
+    return named_weights(layers)
 
 
 def part_of(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

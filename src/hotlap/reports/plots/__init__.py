@@ -1,1 +1,1 @@
-"""The pictures of a report, drawn with matplotlib."""
+"""The pictures of a report."""

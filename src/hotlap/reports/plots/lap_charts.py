@@ -1,10 +1,13 @@
 """Charts of laps against the optimum over distance: time lost, speed and pedals."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hotlap.drawing.axes import Axes
+from hotlap.drawing.figure import Figure
+from hotlap.drawing.lettering import POINTS_PER_INCH
 from hotlap.evaluation.lap_comparison import Comparison
 from hotlap.reports.formatting import signed
 from hotlap.reports.html import Picture
@@ -25,10 +28,6 @@ from hotlap.reports.plots.chart import (
 from hotlap.reports.plots.maps import draw_racing_lines, draw_time_lost, loss_colours, loss_rate
 from hotlap.tracks.maps.map_colours import BACKGROUND, BADGE, EDGE, TEXT
 from hotlap.tracks.registry import Track
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _LEVEL_IN = 0.30  # height of a row of corner numbers
 
@@ -56,10 +55,8 @@ def draw_comparison(comparison: Comparison, track: Track, name: str) -> list[Pic
     ]
 
 
-def _draw_delta(comparison: Comparison, name: str) -> "Figure":
+def _draw_delta(comparison: Comparison, name: str) -> Figure:
     """Time lost over distance, the area under it in the colours of the map."""
-    from matplotlib.collections import PolyCollection
-
     figure, [axes], levels = _new_lap_chart(comparison, [2.9], has_notes=True)
     _mark_corners(axes, comparison, levels, has_notes=True)
     arc_m, delta_s = comparison.arc_m, comparison.delta_s
@@ -67,18 +64,19 @@ def _draw_delta(comparison: Comparison, name: str) -> "Figure":
     flat = np.zeros(len(rate))
     corners = ((arc_m[:-1], flat), (arc_m[1:], flat), (arc_m[1:], delta_s[1:]), (arc_m[:-1], delta_s[:-1]))
     strips = np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)  # (num_nodes, 4, 2)
-    colours = loss_colours(rate).to_rgba(rate)
-    axes.add_collection(PolyCollection(list(strips), facecolors=colours, edgecolors=colours, linewidths=0.4, zorder=2))
-    ends_m = np.array([sector.end_m for sector in comparison.sectors])
-    axes.vlines(ends_m, 0.0, np.interp(ends_m, arc_m, delta_s), color=BACKGROUND, linewidth=1.6, zorder=3)
-    axes.axhline(0.0, color=OPTIMUM, linewidth=2.4, zorder=4)
-    axes.plot(arc_m, delta_s, color=DRIVER, linewidth=2.4, zorder=5)
+    axes.polygons(strips, loss_colours(rate)(rate), layer=2)
+    for end_m in (sector.end_m for sector in comparison.sectors):
+        axes.line(end_m, (0.0, float(np.interp(end_m, arc_m, delta_s))), BACKGROUND, 1.6, layer=3)
+    axes.horizontal(0.0, OPTIMUM, 2.4, layer=4)
+    axes.line(arc_m, delta_s, DRIVER, 2.4, layer=5)
     low, high = min(float(delta_s.min()), 0.0), max(float(delta_s.max()), 0.05)
-    axes.set_ylim(low - 0.04 * (high - low), high + 0.16 * (high - low))
+    axes.y.limits = low - 0.04 * (high - low), high + 0.16 * (high - low)
     label_panel(axes, "time lost (s)")
     final_s = float(delta_s[-1])
-    end: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "bottom", "weight": "bold"}
-    axes.annotate(f"{signed(final_s)} s", (float(arc_m[-1]), final_s), (0, 7), color=TEXT, fontsize=12, **end)
+    final = f"{signed(final_s)} s"
+    axes.text(
+        final, float(arc_m[-1]), final_s, TEXT, 12.0, is_bold=True, align="right", vertical="bottom", offset_pt=(0, 7)
+    )
     write_title(
         figure, "Time lost since the line", "redder: more time lost per metre; dividers: halfway between corners"
     )
@@ -86,7 +84,7 @@ def _draw_delta(comparison: Comparison, name: str) -> "Figure":
     return figure
 
 
-def _draw_telemetry(comparison: Comparison, name: str) -> "Figure":
+def _draw_telemetry(comparison: Comparison, name: str) -> Figure:
     """Speed, throttle and brake of driver and optimum over distance."""
     figure, panels, levels = _new_lap_chart(comparison, [2.6, 1.05, 1.05], has_notes=False)
     rows = (
@@ -96,15 +94,14 @@ def _draw_telemetry(comparison: Comparison, name: str) -> "Figure":
     )
     for axes, (label, factor, driver, optimum) in zip(panels, rows, strict=True):
         _mark_corners(axes, comparison, levels if axes is panels[0] else None, has_notes=False)
-        axes.plot(comparison.arc_m, factor * optimum, color=OPTIMUM, linewidth=1.8, zorder=4)
-        axes.plot(comparison.arc_m, factor * driver, color=DRIVER, linewidth=1.8, zorder=5)
+        axes.line(comparison.arc_m, factor * optimum, OPTIMUM, layer=4)
+        axes.line(comparison.arc_m, factor * driver, DRIVER, layer=5)
         label_panel(axes, label)
         if axes is not panels[0]:
-            axes.set_ylim(-5.0, 105.0)
-            axes.set_yticks([0, 50, 100])
+            axes.y.limits, axes.y.ticks = (-5.0, 105.0), (0, 50, 100)
     slow, fast = 3.6 * comparison.driver_speed_mps, 3.6 * comparison.optimal_speed_mps
-    panels[0].fill_between(comparison.arc_m, slow, fast, where=(slow < fast).tolist(), color=LOSS, alpha=0.16, zorder=2)
-    panels[0].set_ylim(0.0, 1.06 * max(float(slow.max()), float(fast.max())))
+    panels[0].band(comparison.arc_m, slow, np.maximum(slow, fast), LOSS, opacity=0.16, layer=2)
+    panels[0].y.limits = 0.0, 1.06 * max(float(slow.max()), float(fast.max()))
     write_title(figure, "Speed and pedals", "optimum's pedals estimated from its acceleration: too low in corners")
     write_driver_legend(figure, name)
     return figure
@@ -118,12 +115,12 @@ def draw_deltas(comparisons: Sequence[tuple[str, str, Comparison]]) -> Picture:
     extra_in = legend_height_in([name for name, _ in entries])
     figure, [axes], levels = _new_lap_chart(first, [3.2], has_notes=False, extra_in=extra_in)
     _mark_corners(axes, first, levels, has_notes=False)
-    axes.axhline(0.0, color=OPTIMUM, linewidth=2.4, zorder=4)
+    axes.horizontal(0.0, OPTIMUM, 2.4, layer=4)
     for _, colour, lap in comparisons:
-        axes.plot(lap.arc_m, lap.delta_s, color=colour, linewidth=1.8, zorder=5)
+        axes.line(lap.arc_m, lap.delta_s, colour, layer=5)
     low = min(0.0, *(float(lap.delta_s.min()) for _, _, lap in comparisons))
     high = max(0.05, *(float(lap.delta_s.max()) for _, _, lap in comparisons))
-    axes.set_ylim(low - 0.04 * (high - low), high + 0.06 * (high - low))
+    axes.y.limits = low - 0.04 * (high - low), high + 0.06 * (high - low)
     label_panel(axes, "time lost (s)")
     write_title(figure, "Time lost since the line", "each run's best flying lap against the optimum")
     write_legend(figure, entries)
@@ -133,7 +130,7 @@ def draw_deltas(comparisons: Sequence[tuple[str, str, Comparison]]) -> Picture:
 
 def _new_lap_chart(
     comparison: Comparison, heights_in: Sequence[float], *, has_notes: bool, extra_in: float = 0.0
-) -> tuple["Figure", list["Axes"], list[int]]:
+) -> tuple[Figure, list[Axes], list[int]]:
     """Panels on a common distance axis, and the label row of each corner's number."""
     limit_m = float(comparison.arc_m[-1])
     levels = _corner_levels(comparison, (0.72 if has_notes else 0.32) / PLOT_IN * limit_m)
@@ -158,20 +155,17 @@ def _corner_levels(comparison: Comparison, width_m: float) -> list[int]:
     return levels
 
 
-def _mark_corners(axes: "Axes", comparison: Comparison, levels: list[int] | None, *, has_notes: bool) -> None:
+def _mark_corners(axes: Axes, comparison: Comparison, levels: list[int] | None, *, has_notes: bool) -> None:
     """A faint line at each corner; with `levels`, also its number (and time lost) above the panel."""
     sectors = sorted(comparison.sectors, key=lambda one: one.number)
     for index, sector in enumerate(sectors):
         if not sector.number:
             continue
-        axes.axvline(sector.apex_m, color=EDGE, alpha=0.22, linewidth=1.0, linestyle=(0, (2, 3)), zorder=3)
+        axes.vertical(sector.apex_m, EDGE, 1.0, opacity=0.22, dashes=(2, 3), layer=3)
         if levels is None:
             continue
-        style: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points", "va": "center"}
-        up = 72.0 * _LEVEL_IN * (levels[index] + 0.5) + 3.0
-        badge = {"boxstyle": "circle,pad=0.28", "facecolor": BADGE, "edgecolor": "none"}
-        place, left = (sector.apex_m, 1.0), -14.0 if has_notes else 0.0
-        number: dict[str, Any] = {"fontsize": 9, "weight": "bold", "ha": "center", "bbox": badge, **style}
-        axes.annotate(str(sector.number), place, (left, up), color=TEXT, **number)
+        up_pt, left_pt = POINTS_PER_INCH * _LEVEL_IN * (levels[index] + 0.5) + 3.0, -14.0 if has_notes else 0.0
+        badge: dict[str, Any] = {"is_bold": True, "align": "centre", "disc": BADGE, "disc_pt": 15.0}
+        axes.text(str(sector.number), sector.apex_m, np.inf, TEXT, 9.0, offset_pt=(left_pt, up_pt), **badge)
         if has_notes:
-            axes.annotate(signed(sector.lost_s), place, (-3.0, up), color=TEXT, fontsize=9, **style)
+            axes.text(signed(sector.lost_s), sector.apex_m, np.inf, TEXT, 9.0, offset_pt=(-3.0, up_pt))

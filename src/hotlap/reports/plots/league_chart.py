@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
+from hotlap.drawing.axes import AxesStyle
+from hotlap.drawing.lettering import text_width_in
 from hotlap.evaluation.league import League
-from hotlap.reports.plots.chart import TITLE_IN, new_chart, to_png, write_title
+from hotlap.reports.plots.chart import LEFT_IN, TITLE_IN, new_chart, to_png, write_title
 from hotlap.reports.plots.panels import colour_of
-from hotlap.tracks.maps.map_colours import BADGE, TEXT
+from hotlap.tracks.maps.map_colours import BADGE, FAINT, TEXT
 
 _ROW_IN = 0.55
-_GLYPH_IN = 0.083  # width of a letter of a name; the chart's own margin has room for a few
+_NAME_GAP_IN = 0.45  # left and right of the names
 _MARGIN = 0.06  # of the axis, beyond the intervals
 
 
@@ -20,22 +22,16 @@ def draw_league(league: League, names: Sequence[str]) -> bytes:
     figure, (axes,) = new_chart(
         [_ROW_IN * len(drivers) + 0.2], top_in=TITLE_IN, limit=1.0, x_label="Elo, the drivers' mean is 1,500"
     )
-    box = axes.get_position()
-    shift = max(0.2, _GLYPH_IN * max(map(len, names)) - 0.5) / figure.get_figwidth()
-    axes.set_position((box.x0 + shift, box.y0, box.width - shift, box.height))
-    axes.set_xlim(low - margin, high + margin)
+    shift_in = max(0.2, max(text_width_in(name, 10.0) for name in names) + _NAME_GAP_IN - LEFT_IN)
+    axes.left_in, axes.width_in = axes.left_in + shift_in, axes.width_in - shift_in
+    axes.style = AxesStyle(grid=BADGE, text=FAINT, tick_names=TEXT)
+    axes.x.limits, axes.x.has_grid = (low - margin, high + margin), True
+    axes.y.limits, axes.y.is_reversed, axes.y.has_grid = (-0.7, len(drivers) - 0.5), True, False
+    axes.y.ticks, axes.y.names = range(len(drivers)), list(names)
     for row, one in enumerate(drivers):
         colour = colour_of(row)
-        axes.plot((one.elo_low, one.elo_high), (row, row), color=colour, linewidth=3.0, solid_capstyle="round")
-        axes.plot([one.elo], [row], "o", color=colour, markersize=10)
-        label = f"{one.elo:,.0f}"
-        axes.annotate(label, (one.elo, row), (0, 9), textcoords="offset points", ha="center", color=TEXT, fontsize=10)
-    axes.set_ylim(len(drivers) - 0.5, -0.7)
-    axes.set_yticks(range(len(drivers)), list(names))
-    for text in axes.get_yticklabels():
-        text.set_color(TEXT)
-        text.set_parse_math(False)
-    axes.grid(axis="x", color=BADGE, linewidth=0.8)
-    axes.grid(axis="y", visible=False)
+        axes.line((one.elo_low, one.elo_high), row, colour, 3.0)
+        axes.dots(one.elo, row, colour, 10.0)
+        axes.text(f"{one.elo:,.0f}", one.elo, row, TEXT, align="centre", vertical="baseline", offset_pt=(0.0, 9.0))
     write_title(figure, "Ratings", "points are ratings, bars their 95 % intervals")
     return to_png(figure)

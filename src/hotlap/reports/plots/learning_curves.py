@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotlap.drawing.axes import Axes
+from hotlap.drawing.ticks import choose_ticks
 from hotlap.evaluation.telemetry import Floats
 from hotlap.reports.curves import Curve
 from hotlap.reports.html import Picture
@@ -35,9 +36,6 @@ from hotlap.reports.plots.panels import (
 from hotlap.reports.run_record import RunGroup
 from hotlap.reports.statistics import compute_spread
 from hotlap.tracks.maps.map_colours import FAINT, TEXT
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 EVALUATED = TEXT
 DIM = "#8a7a4a"  # the driver's colour, darker, for less important series
@@ -123,7 +121,7 @@ def draw_lap_times(groups: Sequence[RunGroup], baselines: Baselines) -> Picture 
         if lap_s is not None:
             _draw_level(axes, lap_s, f"{name}  {lap_s:.2f} s", colour, is_left=is_left)
     if _COMPLETION.label in chart.panels:
-        chart.panels[_COMPLETION.label].set_ylim(-4.0, 104.0)
+        chart.panels[_COMPLETION.label].y.limits = -4.0, 104.0
     caption = (
         "All laps are those of training (with exploration) or, where its episodes are too short for a lap, of "
         "evaluations (without). No point means that no lap was finished."
@@ -145,9 +143,9 @@ def draw_reward_terms(group: RunGroup) -> Picture | None:
     figure, [axes] = new_chart([2.9], top_in=top_in, limit=furthest_step(group.runs), x_label="steps")
     format_steps(axes)
     label_panel(axes, "per 1,000 decisions")
-    axes.axhline(0.0, color=FAINT, linewidth=1.0, zorder=2)
+    axes.horizontal(0.0, FAINT, 1.0, layer=2)
     for name, curve in shown.items():
-        axes.plot(curve.step, 1000.0 * curve.value, color=TERM_COLOURS[name], linewidth=1.8, zorder=5)
+        axes.line(curve.step, 1000.0 * curve.value, TERM_COLOURS[name], layer=5)
     is_single = len(group.runs) == 1
     write_title(figure, "Reward terms", describe(group.runs[0]) if is_single else f"median of {len(group.runs)} seeds")
     write_legend(figure, [(name, TERM_COLOURS[name]) for name in shown])
@@ -157,37 +155,37 @@ def draw_reward_terms(group: RunGroup) -> Picture | None:
     return Picture("reward-terms.png", "Reward terms", caption, to_png(figure), is_chart=True)
 
 
-def _draw_level(axes: "Axes", value: float, text: str, colour: str, *, is_left: bool = False) -> None:
+def _draw_level(axes: Axes, value: float, text: str, colour: str, *, is_left: bool = False) -> None:
     """A dashed horizontal line with its name above the right or left end."""
-    axes.axhline(value, color=colour, linewidth=1.6, linestyle=(0, (5, 3)), zorder=3)
-    place: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
-    end: dict[str, Any] = {"ha": "left" if is_left else "right", "va": "bottom"}
-    axes.annotate(text, (0.0 if is_left else 1.0, value), (0, 4), color=colour, fontsize=9.5, **end, **place)
+    axes.horizontal(value, colour, 1.6, dashes=(5, 3), layer=3)
+    x, align = (-np.inf, "left") if is_left else (np.inf, "right")
+    axes.text(text, x, value, colour, 9.5, align=align, vertical="bottom", offset_pt=(0.0, 3.0))
 
 
-def _write_episode_counts(axes: "Axes", episodes: Curve) -> None:
+def _write_episode_counts(axes: Axes, episodes: Curve) -> None:
     """The number of episodes ended so far, above the panel at each tick of the step axis."""
     if not len(episodes):
         return
-    low, high = axes.get_xlim()
-    style: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points", "fontsize": 9.0}
-    for tick in axes.get_xticks():
+    low, high = axes.x_range
+    for tick in choose_ticks(low, high, axes.x.max_intervals):
         if low < tick <= high:
             count = float(np.interp(tick, episodes.step, episodes.value))
-            axes.annotate(f"{count:,.0f}", (tick, 1.0), (0, 6), color=FAINT, ha="center", **style)
-    axes.annotate("episodes", (0.0, 1.0), (0, 6), color=FAINT, ha="left", **style)
+            axes.text(
+                f"{count:,.0f}", tick, np.inf, FAINT, 9.0, align="centre", vertical="bottom", offset_pt=(0.0, 4.0)
+            )
+    axes.text("episodes", -np.inf, np.inf, FAINT, 9.0, vertical="bottom", offset_pt=(0.0, 4.0))
 
 
-def _clip_spikes(axes: "Axes", values: Floats) -> None:
+def _clip_spikes(axes: Axes, values: Floats) -> None:
     low, high = np.quantile(values, (0.01, 0.99)).tolist()
     room = 0.1 * (high - low) or 1.0
-    axes.set_ylim(low - room, high + room)
+    axes.y.limits = low - room, high + room
 
 
-def _limit_lap_times(axes: "Axes", baselines: Baselines) -> None:
+def _limit_lap_times(axes: Axes, baselines: Baselines) -> None:
     """Limit the axis to both baselines and the fast laps; of the slow laps only those near them."""
-    low_s, high_s = axes.get_ylim()
+    low_s, high_s = axes.y_range
     known = [lap_s for lap_s in (baselines.casual_lap_s, baselines.optimal_lap_s) if lap_s is not None]
     if known:
         low_s, high_s = min(low_s, *known), min(max(high_s, 1.06 * max(known)), 1.5 * max(known))
-    axes.set_ylim(low_s - 0.04 * (high_s - low_s), high_s + 0.04 * (high_s - low_s))
+    axes.y.limits = low_s - 0.04 * (high_s - low_s), high_s + 0.04 * (high_s - low_s)

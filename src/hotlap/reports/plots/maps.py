@@ -1,10 +1,12 @@
 """Track maps of a report: the road coloured by time lost, and racing lines coloured by speed."""
 
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from PIL import Image
 
+from hotlap.drawing.colours import ColourScale
+from hotlap.drawing.figure import Figure
 from hotlap.evaluation.failures import Failures
 from hotlap.evaluation.lap_comparison import Comparison, best_flying_lap, lap_line
 from hotlap.evaluation.telemetry import Floats, Telemetry
@@ -25,10 +27,6 @@ from hotlap.tracks.maps.map_drawing import (
 )
 from hotlap.tracks.registry import Track
 
-if TYPE_CHECKING:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
-
 _MAP_WIDTH_IN = 6.8
 _HALF_MAP_WIDTH_IN = 4.4  # shown at half the page width, so its text must be larger in relation
 _SMOOTH_M = 15.0
@@ -40,14 +38,13 @@ def draw_time_lost(comparison: Comparison, track: Track, name: str) -> Picture:
     rate = loss_rate(comparison)
     colours = loss_colours(rate)
     figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_MAP_WIDTH_IN, footer_in=0.3, pad_fraction=0.08)
-    road: Floats = np.asarray(colours.to_rgba(rate), dtype=np.float64)
-    draw_ribbon(canvas, track.nodes, road)
+    draw_ribbon(canvas, track.nodes, colours(rate))
     draw_start_line(canvas, track.nodes)
     road_points = float(np.median(track.nodes.road_left_m + track.nodes.road_right_m)) / canvas.metres_per_point
     # On a long track the road is thin; thinner lines leave its colour visible.
     stroke = min(max(0.08 * road_points, 0.6), 1.7)
     for (x, y, _), colour in ((comparison.optimal_line, OPTIMUM), (comparison.driver_line, DRIVER)):
-        canvas.axes.plot(np.append(x, x[0]), np.append(y, y[0]), color=colour, linewidth=stroke, zorder=32)
+        canvas.axes.line(np.append(x, x[0]), np.append(y, y[0]), colour, stroke, layer=32)
     draw_colour_bar(figure, canvas, colours, "s lost\nper 100 m")
     notes = [f"{signed(sector.lost_s)} s" for sector in sorted(comparison.sectors, key=lambda one: one.number)]
     label_corners(canvas, track.nodes, find_corners(track.nodes), notes)
@@ -82,7 +79,7 @@ def draw_racing_lines(comparison: Comparison, track: Track, name: str) -> list[P
 
 def _draw_line(
     track: Track, line: SpeedLine, range_mps: tuple[float, float], label: tuple[str, float, str]
-) -> tuple["Figure", Canvas]:
+) -> tuple[Figure, Canvas]:
     """One racing line on the track, coloured by speed within `range_mps`."""
     name, time_s, colour = label
     figure, canvas = new_map(track.nodes, has_colour_bar=True, width_in=_HALF_MAP_WIDTH_IN, footer_in=0.3)
@@ -97,8 +94,6 @@ def _draw_line(
 
 def draw_side_by_side(comparison: Comparison, track: Track, name: str) -> bytes:
     """Both racing lines in one PNG, the driver's on the left."""
-    from PIL import Image
-
     parts = [Image.open(BytesIO(picture.png)) for picture in draw_racing_lines(comparison, track, name)]
     both = Image.new("RGB", (sum(part.width for part in parts), max(part.height for part in parts)), BACKGROUND)
     left = 0
@@ -117,7 +112,7 @@ def draw_path(track: Track, line: SpeedLine, name: str) -> Picture:
     return Picture("line-driver.png", f"Path of {name}", caption, to_png(figure))
 
 
-def _draw_path(track: Track, line: SpeedLine, name: str, width_in: float) -> tuple["Figure", Canvas]:
+def _draw_path(track: Track, line: SpeedLine, name: str, width_in: float) -> tuple[Figure, Canvas]:
     x_m, y_m, speed_mps = line
     # A line needs two points, even if the car never moved.
     path = (x_m, y_m, speed_mps) if len(x_m) > 1 else tuple(np.repeat(part, 2) for part in line)
@@ -126,7 +121,7 @@ def _draw_path(track: Track, line: SpeedLine, name: str, width_in: float) -> tup
     draw_start_line(canvas, track.nodes)
     fastest_mps = max(float(speed_mps.max()), 1.0)
     draw_speed_line(figure, canvas, (path[0], path[1], path[2]), range_mps=(0.0, fastest_mps))
-    canvas.axes.plot(x_m[-1], y_m[-1], marker="X", markersize=11, color=LOSS, markeredgecolor=TEXT, zorder=45)
+    canvas.axes.crosses(x_m[-1], y_m[-1], LOSS, 11.0, rim=TEXT, layer=45)
     label_corners(canvas, track.nodes, find_corners(track.nodes))
     write_title(figure, name, f"no flying lap yet   ·   up to {3.6 * fastest_mps:.0f} km/h", colour=DRIVER)
     return figure, canvas
@@ -141,10 +136,11 @@ def draw_road(track: Track, trace: Telemetry, failures: Failures, name: str, fil
         line = lap_line(trace, track, lap)
         range_mps = (float(line[2].min()), float(line[2].max()))
         figure, canvas = _draw_line(track, line, range_mps, (name, lap.time_s, DRIVER))
-    for places, marker, size in ((failures.left_road, "o", 6), (failures.stopped, "X", 10)):
-        x_m, y_m = [place.x_m for place in places], [place.y_m for place in places]
-        style: dict[str, Any] = {"marker": marker, "markersize": size, "color": LOSS, "markeredgecolor": TEXT}
-        canvas.axes.plot(x_m, y_m, linestyle="none", zorder=45, **style)
+    for places, draw, size_pt in (
+        (failures.left_road, canvas.axes.dots, 5.0),
+        (failures.stopped, canvas.axes.crosses, 9.0),
+    ):
+        draw([place.x_m for place in places], [place.y_m for place in places], LOSS, size_pt, rim=TEXT, layer=45)
     return Picture(file_name, track.name, "", to_png(figure), is_half=True)
 
 
@@ -160,13 +156,9 @@ def loss_rate(comparison: Comparison) -> Floats:
     return rate
 
 
-def loss_colours(rate: Floats) -> "ScalarMappable":
+def loss_colours(rate: Floats) -> ColourScale:
     """A colour scale: grey for no time lost, red for the most, green for time gained."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
-
     high, low = max(float(rate.max()), _MIN_RED_RATE), min(float(rate.min()), 0.0)
     zero = -low / (high - low)
     stops = [(zero, ROAD), (zero + 0.5 * (1.0 - zero), "#96453f"), (1.0, LOSS)]
-    scale = LinearSegmentedColormap.from_list("loss", [(0.0, GAIN), *stops] if zero > 0.0 else stops)
-    return ScalarMappable(Normalize(low, high), scale)
+    return ColourScale([(0.0, GAIN), *stops] if zero > 0.0 else stops, low, high)

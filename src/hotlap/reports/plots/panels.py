@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+from hotlap.drawing.axes import Axes
+from hotlap.drawing.figure import Figure
 from hotlap.evaluation.telemetry import Floats
 from hotlap.reports.curves import Curve, Ints
 from hotlap.reports.formatting import counted
@@ -19,10 +20,6 @@ from hotlap.reports.plots.chart import (
 )
 from hotlap.reports.run_record import RunGroup, RunRecord
 from hotlap.reports.statistics import compute_spread
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Distinct from the colours of the optimum and of time lost.
 GROUP_COLOURS = (DRIVER, "#4fa8ff", "#3fd0a6", "#ff7eb6", "#d7dce1", "#e08a4a")
@@ -60,8 +57,8 @@ class Panel:
 class Chart:
     """A figure and its panels by label."""
 
-    figure: "Figure"
-    panels: dict[str, "Axes"]
+    figure: Figure
+    panels: dict[str, Axes]
 
 
 def draw_panels(
@@ -120,12 +117,11 @@ def _draw_single(run: RunRecord, panels: Sequence[Panel], has_episodes: bool) ->
     )
     for index, (each, (panel, series)) in enumerate(zip(axes, shown, strict=True)):
         above_in = LEGEND_IN + 0.06 + (first_in if index == 0 else 0.0)
-        edge_in = figure.get_figheight() * (1.0 - each.get_position().y1)
-        write_legend(figure, [(one.name, one.colour) for one in series], down_in=edge_in - above_in)
+        write_legend(figure, [(one.name, one.colour) for one in series], down_in=each.top_in - above_in)
         for level, one in enumerate(series):
             curve = run.curve(one.key)
             values = panel.factor * curve.value
-            _plot(each, curve.step, values, one.colour, has_dots=one.has_dots, zorder=4 + level)
+            _plot(each, curve.step, values, one.colour, has_dots=one.has_dots, layer=4 + level)
     return Chart(figure, dict(zip((panel.label for panel, _ in shown), axes, strict=True)))
 
 
@@ -154,31 +150,28 @@ def _group_name(group: RunGroup) -> str:
     return f"{group.label}   ({counted(len(group.runs), 'seed')})"
 
 
-def _draw_group(axes: "Axes", curves: Sequence[Curve], factor: float, colour: str) -> None:
+def _draw_group(axes: Axes, curves: Sequence[Curve], factor: float, colour: str) -> None:
     """Single seeds thin, their median thick, their middle half shaded."""
     for curve in curves:
-        axes.plot(curve.step, factor * curve.value, color=colour, alpha=0.4, linewidth=0.9, zorder=4)
+        axes.line(curve.step, factor * curve.value, colour, 0.9, opacity=0.4, layer=4)
     spread = compute_spread(curves)
     if spread is None:
         return
     lower, upper = factor * spread.lower, factor * spread.upper
-    axes.fill_between(spread.step, lower, upper, color=colour, alpha=0.20, linewidth=0.0, zorder=3)
-    _plot(axes, spread.step, factor * spread.median, colour, has_dots=len(spread.step) < 2, zorder=6)
+    axes.band(spread.step, lower, upper, colour, opacity=0.20, layer=3)
+    _plot(axes, spread.step, factor * spread.median, colour, has_dots=len(spread.step) < 2, layer=6)
 
 
-def _plot(axes: "Axes", step: Ints, value: Floats, colour: str, *, has_dots: bool, zorder: int) -> None:
-    style: dict[str, Any] = {"linewidth": 1.9}
-    if has_dots and len(step) <= _MAX_DOTS:
-        style = {"linewidth": 1.2, "marker": "o", "markersize": 4.5, "clip_on": False}
-    axes.plot(step, value, color=colour, zorder=zorder, **style)
+def _plot(axes: Axes, step: Ints, value: Floats, colour: str, *, has_dots: bool, layer: int) -> None:
+    has_dots = has_dots and len(step) <= _MAX_DOTS
+    axes.line(step, value, colour, 1.2 if has_dots else 1.9, layer=layer)
+    if has_dots:
+        axes.dots(step, value, colour, 5.5, layer=layer)
 
 
-def format_steps(axes: "Axes") -> None:
+def format_steps(axes: Axes) -> None:
     """Few round ticks on the step axis, in thousands or millions."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.x.max_intervals, axes.x.write = 8, short_number
 
 
 def short_number(value: float) -> str:

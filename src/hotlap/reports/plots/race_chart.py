@@ -17,10 +17,10 @@ from hotlap.reports.plots.chart import (
     write_title,
 )
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.tracks.maps.map_colours import FAINT
 
 _HEIGHT_IN = 4.6
 _SAMPLES_PER_LAP = 200
+_MAX_LAP_TICKS = 20
 
 
 class RaceHistory:
@@ -56,14 +56,14 @@ def draw_race_chart(history: RaceHistory, names: Sequence[str], positions: NDArr
     legend = list(zip(labels, colours, strict=True))
     laps = np.linspace(0.0, history.laps, history.laps * _SAMPLES_PER_LAP + 1)
     arrivals_s = history.arrivals_s(laps * history.lap_m)
-    top_in = TITLE_IN + legend_height_in(labels)
+    top_in = TITLE_IN + legend_height_in(labels) + 0.15
     figure, (axes,) = new_chart([_HEIGHT_IN], top_in=top_in, limit=float(history.laps), x_label="lap")
     label_panel(axes, "seconds behind the winner")
     for car, colour in zip(order, colours, strict=True):
-        axes.plot(laps, arrivals_s[car] - arrivals_s[order[0]], color=colour, linewidth=1.8)
-    axes.invert_yaxis()
-    axes.set_xticks(range(history.laps + 1))
-    axes.grid(axis="x", color=FAINT, linewidth=0.4, alpha=0.5)
+        axes.line(laps, arrivals_s[car] - arrivals_s[order[0]], colour)
+    axes.y.is_reversed, axes.x.has_grid = True, True
+    every = -(-history.laps // _MAX_LAP_TICKS)
+    axes.x.ticks = range(0, history.laps + 1, every)
     write_title(figure, title, "each car's gap to the winner along the race; where a line ends, the car was out")
     write_legend(figure, legend)
     return to_png(figure)

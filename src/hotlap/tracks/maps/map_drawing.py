@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hotlap.drawing.axes import Axes, Axis
+from hotlap.drawing.colours import ColourScale, even_scale
+from hotlap.drawing.figure import Figure
+from hotlap.drawing.lettering import LINE_HEIGHT, POINTS_PER_INCH
 from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.corners import Corner
 from hotlap.tracks.geometry.node_builder import edge_points, find_crossings, wall_lines
@@ -25,11 +28,6 @@ from hotlap.tracks.maps.map_colours import (
     WALL,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
-
 SpeedLine = tuple[FloatArray, FloatArray, FloatArray]  # x (m), y (m), speed (m/s) along a driven lap
 
 MARGIN_IN = 0.45
@@ -39,20 +37,20 @@ _PAD_FRACTION = 0.05  # of the track's extent, free around it
 _TITLE_IN = 1.15
 _FOOTER_IN = 0.85
 _COLOUR_BAR_IN = 1.0
+_BAR_IN = 0.16  # width of the bar itself
 
 _KERB_CURVATURE = 1.0 / 60.0
 _KERB_LEAD_M = 6.0
 _KERB_WIDTH_M = 1.1
 _KERB_BLOCK_M = 2.5
 _COMPASS = np.array([[1, 0], [0.7, 0.7], [0, 1], [-0.7, 0.7], [-1, 0], [-0.7, -0.7], [0, -1], [0.7, -0.7]])
-CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
 
 
 @dataclass(frozen=True)
 class Canvas:
     """Axes in metres, and the scale that keeps small things visible on long tracks."""
 
-    axes: "Axes"
+    axes: Axes
     metres_per_point: float
 
 
@@ -63,37 +61,35 @@ def new_map(
     width_in: float = _PLOT_WIDTH_IN,
     footer_in: float = _FOOTER_IN,
     pad_fraction: float = _PAD_FRACTION,
-) -> tuple["Figure", Canvas]:
+) -> tuple[Figure, Canvas]:
     """An empty map of the track with room for a title; texts are relatively larger on a narrower map."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     points = np.concatenate(wall_lines(nodes))
     low, high = points.min(axis=0), points.max(axis=0)
     pad = pad_fraction * float((high - low).max()) + 4.0
     span_x, span_y = (high - low + 2.0 * pad).tolist()
     lowest, highest = (limit * width_in / _PLOT_WIDTH_IN for limit in _PLOT_HEIGHT_IN)
-    height = min(max(width_in * span_y / span_x, lowest), highest)
-    extra = _COLOUR_BAR_IN if has_colour_bar else 0.0
-    full = (width_in + 2.0 * MARGIN_IN + extra, height + _TITLE_IN + footer_in)
-    figure = Figure(figsize=full, facecolor=BACKGROUND)
-    FigureCanvasAgg(figure)
-    box = (MARGIN_IN / full[0], footer_in / full[1], width_in / full[0], height / full[1])
-    axes = figure.add_axes(box)
-    axes.set_axis_off()
-    # Filling the box by hand keeps the aspect equal and the scale known.
-    metres_per_inch = max(span_x / width_in, span_y / height)
-    middle = 0.5 * (low + high)
-    half_x, half_y = 0.5 * metres_per_inch * width_in, 0.5 * metres_per_inch * height
-    axes.set_xlim(middle[0] - half_x, middle[0] + half_x)
-    axes.set_ylim(middle[1] - half_y, middle[1] + half_y)
-    return figure, Canvas(axes, metres_per_inch / 72.0)
+    height_in = min(max(width_in * span_y / span_x, lowest), highest)
+    extra_in = _COLOUR_BAR_IN if has_colour_bar else 0.0
+    figure = Figure(width_in + 2.0 * MARGIN_IN + extra_in, height_in + _TITLE_IN + footer_in, BACKGROUND)
+    canvas = new_canvas((MARGIN_IN, _TITLE_IN, width_in, height_in), low - pad, high + pad)
+    figure.add_axes(canvas.axes)
+    return figure, canvas
+
+
+def new_canvas(box_in: tuple[float, float, float, float], low: FloatArray, high: FloatArray) -> Canvas:
+    """A canvas with the points from `low` to `high` in its middle; the box is left, top, width and height in inches."""
+    size_in = np.array(box_in[2:])
+    metres_per_inch = float(((high - low) / size_in).max())
+    middle, half = 0.5 * (low + high), 0.5 * metres_per_inch * size_in
+    limits = np.stack((middle - half, middle + half), axis=1).tolist()
+    x, y = (Axis(limits=(start, end)) for start, end in limits)
+    return Canvas(Axes(*box_in, x=x, y=y), metres_per_inch / POINTS_PER_INCH)
 
 
 def draw_ribbon(canvas: Canvas, nodes: RibbonNodes, road: str | FloatArray = ROAD) -> None:
     """Runoff, walls, road and kerbs of the whole lap, then each overpass again, on top of the road it crosses.
 
-    `road` is the asphalt's colour, one for all or red, green, blue and opacity for each node (num_nodes, 4).
+    `road` is the asphalt's colour, one for all or red, green and blue for each node (num_nodes, 3).
     """
     size = nodes.x_m.size
     _draw_piece(canvas, nodes, np.arange(-1, size + 2) % size, road, level=1)
@@ -112,38 +108,30 @@ def _draw_piece(canvas: Canvas, nodes: RibbonNodes, at: IntArray, road: str | Fl
     _fill_band(axes, nodes, inner, (nodes.wall_left_m, -nodes.wall_right_m), RUNOFF, base)
     for distance in (nodes.wall_left_m, -nodes.wall_right_m):
         wall = edge_points(nodes, distance)[at]
-        axes.plot(wall[:, 0], wall[:, 1], color=WALL, linewidth=1.1, zorder=base + 1, solid_capstyle="butt")
+        axes.line(wall[:, 0], wall[:, 1], WALL, 1.1, layer=base + 1)
     _draw_kerbs(canvas, nodes, inner, base + 2)
     _fill_band(axes, nodes, inner, (nodes.road_left_m, -nodes.road_right_m), road, base + 3)
     for distance in (nodes.road_left_m, -nodes.road_right_m):
         edge = edge_points(nodes, distance)[at]
-        axes.plot(edge[:, 0], edge[:, 1], color=EDGE, linewidth=1.0, zorder=base + 4, solid_capstyle="butt")
+        axes.line(edge[:, 0], edge[:, 1], EDGE, 1.0, layer=base + 4)
 
 
 def _fill_band(
-    axes: "Axes",
+    axes: Axes,
     nodes: RibbonNodes,
     at: IntArray,
     sides: tuple[FloatArray, FloatArray],
     colour: str | FloatArray,
-    zorder: int,
+    layer: int,
 ) -> None:
     """Fill between two distances from the centreline, quad by quad: a polygon would fail where the track overlaps."""
-    from matplotlib.collections import PolyCollection
-
     one, other = (edge_points(nodes, side)[at] for side in sides)
     quads = np.stack((one[:-1], one[1:], other[1:], other[:-1]), axis=1)
-    # The edge in the same colour closes the hairline seams that antialiasing leaves between quads.
-    colours = colour if isinstance(colour, str) else colour[at[:-1]]
-    axes.add_collection(
-        PolyCollection(list(quads), facecolors=colours, edgecolors=colours, linewidths=0.6, zorder=zorder)
-    )
+    axes.polygons(quads, colour if isinstance(colour, str) else colour[at[:-1]], layer=layer)
 
 
-def _draw_kerbs(canvas: Canvas, nodes: RibbonNodes, at: IntArray, zorder: int) -> None:
+def _draw_kerbs(canvas: Canvas, nodes: RibbonNodes, at: IntArray, layer: int) -> None:
     """Red and white blocks along the inside of tight bends."""
-    from matplotlib.collections import PolyCollection
-
     width = max(_KERB_WIDTH_M, 3.0 * canvas.metres_per_point)
     block = max(round(max(_KERB_BLOCK_M, 4.0 * canvas.metres_per_point) / nodes.step_m), 1)
     sides = ((1.0, nodes.road_left_m, nodes.wall_left_m), (-1.0, nodes.road_right_m, nodes.wall_right_m))
@@ -153,9 +141,7 @@ def _draw_kerbs(canvas: Canvas, nodes: RibbonNodes, at: IntArray, zorder: int) -
         is_kerb = _widen(sign * nodes.curvature_radpm > _KERB_CURVATURE, round(_KERB_LEAD_M / nodes.step_m))[at[:-1]]
         quads = np.stack((inner[:-1], inner[1:], outer[1:], outer[:-1]), axis=1)[is_kerb]
         is_red = (at[:-1][is_kerb] // block) % 2 == 0
-        colours = np.where(is_red, KERB_RED, EDGE).tolist()
-        blocks = PolyCollection(list(quads), facecolors=colours, edgecolors=colours, linewidths=0.3, zorder=zorder)
-        canvas.axes.add_collection(blocks)
+        canvas.axes.polygons(quads, np.where(is_red, KERB_RED, EDGE).tolist(), layer=layer)
 
 
 def _widen(is_set: NDArray[np.bool_], num_nodes: int) -> NDArray[np.bool_]:
@@ -166,8 +152,6 @@ def _widen(is_set: NDArray[np.bool_], num_nodes: int) -> NDArray[np.bool_]:
 
 def draw_start_line(canvas: Canvas, nodes: RibbonNodes) -> None:
     """Two rows of squares across the road at node 0."""
-    from matplotlib.collections import PolyCollection
-
     size = max(0.9, 2.6 * canvas.metres_per_point)
     across = max(2 * round((nodes.road_left_m[0] + nodes.road_right_m[0]) / size / 2.0), 4)
     marks = np.linspace(-nodes.road_right_m[0], nodes.road_left_m[0], across + 1)
@@ -180,42 +164,37 @@ def draw_start_line(canvas: Canvas, nodes: RibbonNodes) -> None:
             y = nodes.y_m[0] + nodes.tangent_y[0] * along + nodes.tangent_x[0] * side
             squares.append(np.stack((x, y), axis=1))
             colours.append("#ffffff" if (row + column) % 2 else "#0b0d10")
-    canvas.axes.add_collection(PolyCollection(squares, facecolors=colours, linewidths=0.0, zorder=30))
+    canvas.axes.polygons(np.array(squares), colours, layer=30)
 
 
 def draw_speed_line(
-    figure: "Figure", canvas: Canvas, line: SpeedLine, *, range_mps: tuple[float, float] | None = None
+    figure: Figure, canvas: Canvas, line: SpeedLine, *, range_mps: tuple[float, float] | None = None
 ) -> None:
     """A driven line coloured by speed, with a colour bar in km/h.
 
     `range_mps` is the range of the colours, by default that of the line's own speeds.
     """
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import LinearSegmentedColormap
-
     x, y, speed_mps = (np.asarray(column, dtype=np.float64) for column in line)
-    points = np.stack((x, y), axis=1)
-    segments = np.stack((points, np.roll(points, -1, axis=0)), axis=1)
-    hops = np.sqrt(((segments[:, 1] - segments[:, 0]) ** 2).sum(axis=1))
-    is_joined = hops <= 5.0 * np.median(hops) + 1.0  # an open lap keeps its gap
-    scale = LinearSegmentedColormap.from_list("speed", SPEED_COLOURS)
-    colours = LineCollection(list(segments[is_joined]), cmap=scale, linewidths=2.2, zorder=31, capstyle="round")
-    colours.set_array(3.6 * speed_mps[is_joined])
-    if range_mps is not None:
-        colours.set_clim(3.6 * range_mps[0], 3.6 * range_mps[1])
-    canvas.axes.add_collection(colours)
-    draw_colour_bar(figure, canvas, colours, "km/h")
+    x, y = np.append(x, x[0]), np.append(y, y[0])
+    hops = np.hypot(np.diff(x), np.diff(y))
+    # An open lap keeps its gap.
+    y[1:][hops > 5.0 * np.median(hops) + 1.0] = np.nan
+    low_mps, high_mps = range_mps or (float(speed_mps.min()), float(speed_mps.max()))
+    scale = even_scale(SPEED_COLOURS, 3.6 * low_mps, 3.6 * high_mps)
+    canvas.axes.line(x, y, scale(3.6 * speed_mps), 2.2, layer=31)
+    draw_colour_bar(figure, canvas, scale, "km/h")
 
 
-def draw_colour_bar(figure: "Figure", canvas: Canvas, colours: "ScalarMappable", unit: str) -> None:
-    """A colour bar beside the map."""
-    box = canvas.axes.get_position()
-    width = figure.get_figwidth()
-    bar_axes = figure.add_axes((box.x1 + 0.1 / width, box.y0 + 0.15 * box.height, 0.16 / width, 0.7 * box.height))
-    bar = figure.colorbar(colours, cax=bar_axes)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=FAINT, labelsize=9, length=0)
-    bar.ax.set_title(unit, color=FAINT, fontsize=9, pad=8)
+def draw_colour_bar(figure: Figure, canvas: Canvas, scale: ColourScale, unit: str) -> None:
+    """A colour bar beside the map, its unit above it."""
+    axes = canvas.axes
+    left_in, top_in = axes.left_in + axes.width_in + 0.1, axes.top_in + 0.15 * axes.height_in
+    figure.colour_bar(scale, (left_in, top_in, _BAR_IN, 0.7 * axes.height_in), FAINT)
+    for row, text in enumerate(reversed(unit.split("\n"))):
+        up = (0.0, 9.0 + row * LINE_HEIGHT * 9.0)
+        figure.text(
+            text, left_in + 0.5 * _BAR_IN, top_in, FAINT, 9.0, align="centre", vertical="baseline", offset_pt=up
+        )
 
 
 def label_corners(
@@ -239,14 +218,13 @@ def label_corners(
             break
 
 
-def _draw_badge(axes: "Axes", spot: FloatArray, number: str, note: str, metres_per_point: float) -> None:
+def _draw_badge(axes: Axes, spot: FloatArray, number: str, note: str, metres_per_point: float) -> None:
     """A corner's number in a disc, with a note under it."""
     x, y = spot.tolist()
     if note:
-        axes.text(x, y - 11.0 * metres_per_point, note, color=TEXT, fontsize=9.5, zorder=40, **CENTRED)
+        axes.text(note, x, y - 11.0 * metres_per_point, TEXT, 9.5, align="centre", layer=40)
         y += 6.0 * metres_per_point
-    axes.plot(x, y, marker="o", markersize=19, color=BADGE, zorder=39, clip_on=False)
-    axes.text(x, y, number, color=TEXT, fontsize=10, fontweight="bold", zorder=40, **CENTRED)
+    axes.text(number, x, y, TEXT, 10.0, is_bold=True, align="centre", disc=BADGE, disc_pt=20.0, layer=40)
 
 
 def _free_spot(nodes: RibbonNodes, node: int, outside: float, radius: float, taken: FloatArray) -> FloatArray | None:
@@ -266,6 +244,9 @@ def _draw_arrow(canvas: Canvas, nodes: RibbonNodes, spot: FloatArray) -> FloatAr
     forward = np.array([nodes.tangent_x[0], nodes.tangent_y[0]])
     half = 17.0 * canvas.metres_per_point
     tail, tip = spot - half * forward, spot + half * forward
-    style = {"arrowstyle": "-|>,head_length=0.55,head_width=0.28", "color": ACCENT, "linewidth": 2.2}
-    canvas.axes.annotate("", xy=tip.tolist(), xytext=tail.tolist(), arrowprops=style, zorder=40)
+    side = np.array([-forward[1], forward[0]])
+    length, width = 8.5 * canvas.metres_per_point, 4.5 * canvas.metres_per_point
+    neck = tip - length * forward
+    canvas.axes.line((tail[0], neck[0]), (tail[1], neck[1]), ACCENT, 2.4, layer=40)
+    canvas.axes.polygons(np.array([[tip, neck + width * side, neck - width * side]]), ACCENT, layer=40)
     return tail + np.linspace(0.0, 1.0, 9)[:, None] * (tip - tail)

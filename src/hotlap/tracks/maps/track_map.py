@@ -2,18 +2,17 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotlap.atomic_files import write_atomically
+from hotlap.drawing.figure import Figure
+from hotlap.drawing.lettering import POINTS_PER_INCH, fitting_size
 from hotlap.sim.ribbon_nodes import RibbonNodes
 from hotlap.tracks.geometry.corners import Corner, find_corners
-from hotlap.tracks.maps.map_colours import BACKGROUND, FAINT, MEDAL_COLOURS, TEXT
+from hotlap.tracks.maps.map_colours import FAINT, MEDAL_COLOURS, TEXT
 from hotlap.tracks.maps.map_drawing import (
-    CENTRED,
     MARGIN_IN,
     Canvas,
     SpeedLine,
@@ -24,12 +23,8 @@ from hotlap.tracks.maps.map_drawing import (
     new_map,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 DPI = 150
 _MEDAL_IN = 1.15
-_FLUSH_RIGHT: dict[str, Any] = {"ha": "right", "va": "center"}
 
 
 def draw_track(
@@ -54,59 +49,44 @@ def draw_track(
     label_corners(canvas, nodes, corners)
     _write_texts(figure, nodes, corners, (title, subtitle), medals or {})
     _draw_scale(figure, canvas)
-    content = BytesIO()
-    figure.savefig(content, dpi=DPI, format="png", facecolor=BACKGROUND)
-    write_atomically(Path(path), content.getvalue())
+    write_atomically(Path(path), figure.to_png(DPI))
 
 
 def _write_texts(
-    figure: "Figure",
+    figure: Figure,
     nodes: RibbonNodes,
     corners: Sequence[Corner],
     titles: tuple[str, str],
     medals: Mapping[str, float],
 ) -> None:
-    width, height = figure.get_figwidth(), figure.get_figheight()
-    left, right = MARGIN_IN / width, 1.0 - MARGIN_IN / width
-    room = (width - 2.0 * MARGIN_IN - _MEDAL_IN * len(medals)) * 72.0
-    for text, y, size, colour, weight in (
-        (titles[0], 1.0 - 0.5 / height, 22.0, TEXT, "bold"),
-        (titles[1], 1.0 - 0.88 / height, 12.0, FAINT, "normal"),
-    ):
-        # A glyph is about two thirds as wide as its size; a name too long for the space is set smaller.
-        size = min(size, room / (0.67 * max(len(text), 1)))
-        figure.text(left, y, text, fontsize=size, color=colour, fontweight=weight, va="center", parse_math=False)
+    room_in = figure.width_in - 2.0 * MARGIN_IN - _MEDAL_IN * len(medals)
+    title, subtitle = titles
+    size_pt = fitting_size(title, 22.0, room_in, is_bold=True)
+    figure.text(title, MARGIN_IN, 0.5, TEXT, size_pt, is_bold=True)
+    figure.text(subtitle, MARGIN_IN, 0.88, FAINT, fitting_size(subtitle, 12.0, room_in))
     road = nodes.road_left_m + nodes.road_right_m
     widths = f"{road.min():.0f}" if road.max() - road.min() < 0.5 else f"{road.min():.0f} to {road.max():.0f}"
     facts = [
-        f"{nodes.step_m * nodes.x_m.size:,.0f} m".replace(",", " "),
+        f"{nodes.step_m * nodes.x_m.size:,.0f} m",
         f"{len(corners)} corner{'' if len(corners) == 1 else 's'}",
         f"road {widths} m wide",
         f"tightest radius {1.0 / max(float(np.abs(nodes.curvature_radpm).max()), 1e-6):.0f} m",
     ]
-    figure.text(left, 0.42 / height, "   ·   ".join(facts), color=FAINT, fontsize=11, va="center")
-    for k, (name, time_s) in enumerate(reversed(list(medals.items()))):
-        place = right - _MEDAL_IN * k / width
+    figure.text("   ·   ".join(facts), MARGIN_IN, figure.height_in - 0.42, FAINT, 11.0)
+    for index, (name, time_s) in enumerate(reversed(list(medals.items()))):
+        right_in = figure.width_in - MARGIN_IN - _MEDAL_IN * index
+        figure.text(f"{time_s:.2f} s", right_in, 0.47, TEXT, 13.0, align="right")
         colour = MEDAL_COLOURS.get(name, TEXT)
-        figure.text(place, 1.0 - 0.47 / height, f"{time_s:.2f} s", color=TEXT, fontsize=13, **_FLUSH_RIGHT)
-        name_y = 1.0 - 0.82 / height
-        figure.text(place, name_y, name.upper(), color=colour, fontsize=9, fontweight="bold", **_FLUSH_RIGHT)
+        figure.text(name.upper(), right_in, 0.82, colour, 9.0, is_bold=True, align="right")
 
 
-def _draw_scale(figure: "Figure", canvas: Canvas) -> None:
+def _draw_scale(figure: Figure, canvas: Canvas) -> None:
     """A scale bar of round length at the lower right."""
-    from matplotlib.lines import Line2D
-
-    metres_per_inch = 72.0 * canvas.metres_per_point
+    metres_per_inch = POINTS_PER_INCH * canvas.metres_per_point
     length_m = max((m for m in (10, 20, 50, 100, 200, 500, 1000, 2000) if m <= 1.8 * metres_per_inch), default=10)
-    width, height = figure.get_figwidth(), figure.get_figheight()
-    right, y = 1.0 - MARGIN_IN / width, 0.34 / height
-    left = right - length_m / metres_per_inch / width
-    for xs, ys in (
-        ((left, right), (y, y)),
-        ((left, left), (y - 0.05 / height, y + 0.05 / height)),
-        ((right, right), (y - 0.05 / height, y + 0.05 / height)),
-    ):
-        figure.add_artist(Line2D(xs, ys, color=FAINT, linewidth=1.4))
-    middle, above = 0.5 * (left + right), y + 0.14 / height
-    figure.text(middle, above, f"{length_m} m", color=FAINT, fontsize=9, **CENTRED)
+    right_in, down_in = figure.width_in - MARGIN_IN, figure.height_in - 0.34
+    left_in = right_in - length_m / metres_per_inch
+    figure.line((left_in, right_in), down_in, FAINT, 1.4)
+    for end_in in (left_in, right_in):
+        figure.line(end_in, (down_in - 0.05, down_in + 0.05), FAINT, 1.4)
+    figure.text(f"{length_m} m", 0.5 * (left_in + right_in), down_in - 0.14, FAINT, 9.0, align="centre")

@@ -11,6 +11,7 @@ import { Hud } from './hud.js';
 import { Controls } from './input.js';
 import { LearnView } from './learn.js';
 import { RaceView } from './race.js';
+import { A_FRIEND } from './race_ghosts.js';
 import { Links } from './links.js';
 import { encodeReplay, toText } from './replay.js';
 import { Server } from './server.js';
@@ -166,7 +167,7 @@ class App {
   }
 
   raceAgainst(replay, name) {
-    this.pending = { friend: { replay, name: name || 'A friend' } };
+    this.pending = { friend: { replay, name: name || A_FRIEND } };
     this.go('race', {});
   }
 
@@ -200,7 +201,7 @@ class App {
 
   /** Show what the address asks for. */
   async route() {
-    const wanted = this.address();
+    const wanted = this.links.keepRoad(this.address());
     const pending = this.pending || {};
     this.pending = null;
     const number = (this.routes = (this.routes || 0) + 1);

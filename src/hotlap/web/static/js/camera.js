@@ -148,6 +148,12 @@ export class Camera {
     ];
   }
 
+  /** The same view on a canvas of half the pixels. */
+  atHalf() {
+    const { width, height, scale } = this;
+    return Object.assign(Object.create(this), { width: width / 2, height: height / 2, scale: scale / 2 });
+  }
+
   toScreen(x, y) {
     const [dx, dy] = [(x - this.x) * this.scale, (y - this.y) * this.scale];
     if (!this.turn) return [dx + this.width / 2, this.height / 2 - dy];

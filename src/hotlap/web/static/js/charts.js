@@ -7,9 +7,12 @@ const MAX_DOTS = 40; // with more points the line is enough
 
 /**
  * `curves`: [{step, value, colour, name}]; `levels`: [{value, colour, name}]; `range`: of the values, if it is fixed;
- * `at`: the step that is shown.
+ * `minSpan`: of the axis otherwise, so that its figures differ; `at`: the step that is shown.
  */
-export function drawChart(canvas, { title, curves, levels = [], range = null, limit, at = null, format }) {
+export function drawChart(
+  canvas,
+  { title, curves, levels = [], range = null, minSpan = 0.4, limit, at = null, format },
+) {
   const dpr = Math.min(window.devicePixelRatio || 1, 2);
   const box = canvas.getBoundingClientRect();
   [canvas.width, canvas.height] = [Math.max(1, Math.round(box.width * dpr)), Math.max(1, Math.round(box.height * dpr))];
@@ -34,7 +37,7 @@ export function drawChart(canvas, { title, curves, levels = [], range = null, li
     return;
   }
   let [low, high] = range ?? [Math.min(...values), Math.max(...values)];
-  const room = 0.08 * (high - low || 1);
+  const room = Math.max(0.08 * (high - low), range ? 0 : 0.5 * (minSpan - (high - low)));
   [low, high] = [low - room, high + room];
   const x = (step) => area.left + (step / limit) * (area.right - area.left);
   const y = (value) => area.bottom - ((value - low) / (high - low)) * (area.bottom - area.top);

@@ -16,6 +16,8 @@ const DAY = {
   skid: 'rgba(18,18,22,.34)',
   dust: '#d8c79a',
   smoke: '#f3f4f5',
+  grid: 'rgba(255,255,255,.08)',
+  hint: 'rgba(20,24,31,.55)',
 };
 const NIGHT = {
   ground: '#161d1c',
@@ -33,6 +35,8 @@ const NIGHT = {
   skid: 'rgba(12,14,18,.34)',
   dust: '#8d8468',
   smoke: '#c3cad1',
+  grid: 'rgba(255,255,255,.07)',
+  hint: 'rgba(238,241,244,.6)',
 };
 
 /** The picture's colours, by day at first, and those of charts and maps, which are always the same. */

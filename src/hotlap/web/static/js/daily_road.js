@@ -1,5 +1,6 @@
 // The generated tracks of a page without a server: each is a small file with its line, and the page builds its road.
 
+import { unpackFile } from './packed_file.js';
 import { packRoad } from './road_builder.js';
 
 const GENERATED = /^(train|test)-\d{3}$/;
@@ -8,11 +9,16 @@ const roads = new Map();
 /** The track's entry with its line; null where there is none. Loaded once. */
 function fetchRoad(id) {
   if (!roads.has(id)) {
-    const road = fetch(`data/${id}.road.json`).then((answer) => (answer.ok ? answer.json() : null));
+    const road = fetch(`data/${id}.road`).then((answer) => (answer.ok ? readRoad(answer) : null));
     road.catch(() => roads.delete(id));
     roads.set(id, road);
   }
   return roads.get(id);
+}
+
+/** What a road file holds. */
+async function readRoad(answer) {
+  return JSON.parse(new TextDecoder().decode(await unpackFile(await answer.arrayBuffer())));
 }
 
 /** Whether a page without a server has this track as a line only. */

@@ -47,6 +47,14 @@ export async function makeEntry(driver, track) {
   };
 }
 
+/** Take a driver that cannot drive here off the list; false if it is not on it. */
+export function dropDriver(app, id) {
+  const others = app.drivers.filter((one) => one.id !== id);
+  const isThere = others.length < app.drivers.length;
+  app.drivers = others;
+  return isThere;
+}
+
 /** The driver that is shown first: the champion, then a generalist, then the fastest that ships. */
 export function defaultDriver(drivers) {
   const order = ['champion', 'generalist', 'optimal', 'model', 'casual'];

@@ -220,7 +220,7 @@ export class DrawView {
   }
 
   drawing(line = this.points) {
-    return { points: line.map(([x, y]) => [Number(x.toFixed(2)), Number(y.toFixed(2))]), width_m: this.width };
+    return { points: line.map(([x, y]) => [Number(x.toFixed(1)), Number(y.toFixed(1))]), width_m: this.width };
   }
 
   ask(points) {
@@ -293,6 +293,7 @@ export class DrawView {
         Object.assign(this, { saved: id, owned: id, name: id });
         if (this.isOpen) this.panel();
       }
+      if (view === 'learn') app.pending = { isToTrain: true };
       if (view) await app.go(view, { track: id });
       return id;
     } catch (error) {

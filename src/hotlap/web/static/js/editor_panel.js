@@ -2,8 +2,7 @@
 
 import { find, make } from './format.js';
 
-const WITHOUT_SERVER =
-  'Saved in this browser. To train on it, solve its optimum or open a track file, start a server: hotlap play.';
+const WITHOUT_SERVER = 'Saved in this browser. Its optimal lap and track files need a server: hotlap play.';
 const HOW_TO_DRAW = matchMedia('(pointer: coarse)').matches
   ? 'Draw a loop with a finger. Then pull its points; a double tap deletes one.'
   : 'Draw a loop with the mouse. Then pull its points; a double click deletes one.';
@@ -18,10 +17,10 @@ export function showPanel(draw) {
   draw.optimum = make('p', { id: 'optimum' });
   const parts = [
     status(draw),
+    trackButtons(draw),
     widthField(draw),
     shapeButtons(draw),
     nameField(draw),
-    trackButtons(draw),
     fileButtons(draw),
     draw.optimum,
     draw.app.server.connected ? openButton(draw) : make('p', { text: WITHOUT_SERVER }),
@@ -130,18 +129,18 @@ function trackButtons(draw) {
   return row(
     { ...race, disabled, onclick: () => draw.save('race') },
     { text: 'Watch', disabled, onclick: () => draw.save('watch') },
-    { text: 'Train', disabled: disabled || !draw.app.server.has('runs'), onclick: () => draw.save('learn') },
+    { text: 'Train', disabled, onclick: () => draw.save('learn') },
   );
 }
 
 /** Its optimal lap, its file, a link to it. */
 function fileButtons(draw) {
   const disabled = !draw.isReady;
-  const cannotSolve = disabled || !draw.app.server.has('optimal');
+  const optimum = { text: 'Optimum', title: 'Solve its optimal lap', disabled, onclick: () => draw.solve() };
   return row(
-    { text: 'Optimum', disabled: cannotSolve, onclick: () => draw.solve() },
-    { text: 'TUM file', disabled, onclick: () => draw.download() },
-    { text: 'Link', disabled: !draw.points.length, onclick: () => draw.share() },
+    ...(draw.app.server.has('optimal') ? [optimum] : []),
+    { text: 'TUM file', title: 'Its line as a table, .csv', disabled, onclick: () => draw.download() },
+    { text: 'Link', title: 'A link that holds it', disabled: !draw.points.length, onclick: () => draw.share() },
   );
 }
 

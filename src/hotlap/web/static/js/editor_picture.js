@@ -4,7 +4,6 @@ import { COLOURS, KINDS } from './colours.js';
 import { smooth } from './drawn_line.js';
 
 const GRID_M = 50;
-const HINT = 'rgba(20,24,31,.55)';
 
 /** The line with its points, a line that was refused, and the one that is being drawn. */
 export function drawHandles(draw, context, camera) {
@@ -40,7 +39,7 @@ export function drawGrid(draw) {
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.fillStyle = COLOURS.ground;
   context.fillRect(0, 0, camera.width, camera.height);
-  context.strokeStyle = COLOURS.groundSpeck;
+  context.strokeStyle = COLOURS.grid;
   context.lineWidth = dpr;
   context.beginPath();
   const [x0, y0] = camera.toWorld(0, camera.height);
@@ -62,7 +61,7 @@ function writeHint(context, camera, dpr) {
   const isWide = camera.width > camera.height; // the panel is beside the drawing, else above it
   const [x, y] = [(isWide ? 0.62 : 0.5) * camera.width, (isWide ? 0.5 : 0.62) * camera.height];
   const radius = Math.min(0.25 * camera.width, 0.25 * camera.height);
-  context.strokeStyle = context.fillStyle = HINT;
+  context.strokeStyle = context.fillStyle = COLOURS.hint;
   context.lineWidth = 3 * dpr;
   context.setLineDash([12 * dpr, 10 * dpr]);
   context.beginPath();

@@ -1,6 +1,8 @@
 // The simulator in the page: sim.wasm, the arrays it works on, and policies that drive in it.
 // Every offset comes from sim.json; no physics is written here.
 
+import { packRecord, WasmMemory } from './wasm_memory.js';
+
 let loading = null;
 
 /** The compiled module and its description, loaded once. */
@@ -25,7 +27,6 @@ async function compileBytes(url) {
   return WebAssembly.compile(await (await fetch(url)).arrayBuffer());
 }
 
-const PAGE_BYTES = 65536;
 const READERS = { f4: 'f32', i4: 'i32', b1: 'u8' };
 
 export class Engine {
@@ -43,21 +44,11 @@ export class Engine {
 }
 
 /** N cars on one track. Cars do not meet. */
-export class World {
+export class World extends WasmMemory {
   constructor(engine, track, numCars) {
-    this.engine = engine;
-    this.track = track;
-    this.numCars = numCars;
+    super(engine.module, 'the simulator');
+    Object.assign(this, { engine, track, numCars });
     const { description } = engine;
-    const imports = {};
-    for (const one of WebAssembly.Module.imports(engine.module)) {
-      imports[one.name] = () => {
-        throw new Error(`the simulator called ${one.name}`);
-      };
-    }
-    this.instance = new WebAssembly.Instance(engine.module, { env: imports });
-    this.memory = this.instance.exports.memory;
-    this.top = this.instance.exports.__heap_base.value;
     this.records = description.records;
     const count = description.num_observations;
     const size = (name) => description.records[name].size;
@@ -100,31 +91,8 @@ export class World {
     this.obs = new Float32Array(buffer, this.at.obs, this.numCars * count);
   }
 
-  take(numBytes) {
-    const first = (this.top + 63) & ~63;
-    this.top = first + numBytes;
-    const missing = this.top - this.memory.buffer.byteLength;
-    if (missing > 0) this.memory.grow(Math.ceil(missing / PAGE_BYTES));
-    return first;
-  }
-
-  put(bytes) {
-    const first = this.take(bytes.byteLength);
-    new Uint8Array(this.memory.buffer).set(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), first);
-    return first;
-  }
-
   pack(record, values) {
-    const { size, fields } = this.records[record];
-    const view = new DataView(new ArrayBuffer(size));
-    for (const [name, value] of Object.entries(values)) this.write(view, fields[name], value);
-    return new Uint8Array(view.buffer);
-  }
-
-  write(view, [type, offset], value) {
-    if (type === 'f4') view.setFloat32(offset, value, true);
-    else if (type === 'i8' || type === 'u8') view.setBigInt64(offset, BigInt(value), true);
-    else view.setInt32(offset, Number(value), true);
+    return packRecord(this.records[record], values);
   }
 
   call(name, overrides) {

@@ -17,6 +17,7 @@ const NAMES = { [RECORDED]: 'The recorded run', [TAB_RUN]: 'Training in this tab
 const OTHER_TRACK = '. Your own track stays chosen for the other views.';
 const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
 const UNTRAINED = `${SWARM_CARS} untrained cars, as they are before they learn`;
+const READY = 'Getting ready';
 const FILM_MS = 2500; // a checkpoint
 const BEST_MS = 40000; // so long the best of a training in this tab drives before a better one takes its place
 const ENDED = ['stopped', 'finished', 'failed'];
@@ -32,7 +33,7 @@ export class LearnView {
     };
   }
 
-  async show({ wanted = null } = {}) {
+  async show({ wanted = null, isToTrain = false } = {}) {
     const { app } = this;
     this.isOpen = true;
     app.stage.setCars([]);
@@ -50,9 +51,9 @@ export class LearnView {
       this.runs.find((one) => one.state === 'running' && one.track === app.track.id) ||
       this.runs.find((one) => one.state === 'running') ||
       this.runs.find((one) => one.track === app.track.id) ||
-      this.runs[0];
+      (isToTrain ? null : this.runs[0]);
     if (first) await this.choose(first.id);
-    else this.panel();
+    else this.showUntrained();
   }
 
   hide() {
@@ -104,6 +105,16 @@ export class LearnView {
     await this.refresh();
   }
 
+  /** No run: the visitor's road, with cars that have not learned yet, and what can be trained. */
+  showUntrained() {
+    const { app } = this;
+    this.run = null;
+    this.road = app.track;
+    app.stage.setSwarm(new Swarm(app.engine, app.track, null, SWARM_CARS, 0));
+    this.panel();
+    app.announce(UNTRAINED);
+  }
+
   /** Follow a run of the server while it changes. */
   follow(id) {
     const events = new EventSource(`api/runs/${encodeURIComponent(id)}/events`);
@@ -143,7 +154,8 @@ export class LearnView {
           }),
         ),
       );
-      if (run) select.value = run.id;
+      if (!run) select.prepend(make('option', { value: '', text: 'Look at a run', disabled: true }));
+      select.value = run?.id ?? '';
       parts.push(make('label', { class: 'field' }, 'Run', select));
     }
     if (run) {
@@ -164,15 +176,10 @@ export class LearnView {
       this.doneChart = make('canvas', { class: 'chart' });
       this.gapChart = make('canvas', { class: 'chart' });
       this.returnChart = make('canvas', { class: 'chart' });
+      this.verb = make('span');
       const isOther = run.track !== app.track.id;
       parts.push(
-        make(
-          'p',
-          { id: 'run-track' },
-          run.isHere ? 'It learns on ' : 'It learned on ',
-          make('b', { text: this.road.name }),
-          isOther ? OTHER_TRACK : '.',
-        ),
+        make('p', { id: 'run-track' }, this.verb, make('b', { text: this.road.name }), isOther ? OTHER_TRACK : '.'),
         this.status,
         run.isHere ? this.newest : null,
         make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider),
@@ -183,7 +190,7 @@ export class LearnView {
     }
     const shown = make('div', { class: 'panel stack' }, ...parts);
     const forms = trainPanels(this);
-    side.replaceChildren(...(run?.id === RECORDED ? [...forms, shown] : [shown, ...forms]));
+    side.replaceChildren(...(!run || run.id === RECORDED ? [...forms, shown] : [shown, ...forms]));
     side.scrollTop = 0; // the status is what one wants to see
     app.announce(run ? 'A run and its cars' : 'No run yet');
   }
@@ -225,13 +232,15 @@ export class LearnView {
     const last = this.moments.length - 1;
     const fraction = run.steps ? Math.min(1, run.step / run.steps) : 0;
     const isTraining = run.state === 'running' || run.step > 0;
-    const word =
-      { starting: isTraining ? 'Training' : 'Getting ready', running: 'Training' }[run.state] || STATES[run.state];
+    const word = { starting: isTraining ? 'Training' : READY, running: 'Training' }[run.state] || STATES[run.state];
     this.status.textContent = run.isHere
       ? this.tab.status
       : run.error
         ? `${word}: ${run.error}`
-        : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
+        : word === READY
+          ? `${READY}. The first run on a computer compiles for about a minute.`
+          : `${word}: ${stepsText(run.step)} of ${stepsText(run.steps)} decisions (${Math.floor(100 * fraction)} %)`;
+    this.verb.textContent = run.isHere || !ENDED.includes(run.state) ? 'It learns on ' : 'It learned on ';
     this.slider.max = last;
     if (this.follows) this.slider.value = last;
     const moment = this.moments[Number(this.slider.value)];

@@ -26,6 +26,7 @@ export function drawCharts({ run, tab, moments, slider, newest, lapChart, doneCh
   lapChart.hidden = Boolean(run.isHere) && !laps[0].step.length;
   drawChart(lapChart, {
     title: 'Lap time (s)',
+    minSpan: 4,
     levels,
     limit,
     at,
@@ -44,7 +45,14 @@ export function drawCharts({ run, tab, moments, slider, newest, lapChart, doneCh
   });
   gapChart.hidden = !gap.step.length;
   if (gap.step.length)
-    drawChart(gapChart, { title: 'Gap to the optimal lap (%)', limit, at, format: percent, curves: [gap] });
+    drawChart(gapChart, {
+      title: 'Gap to the optimal lap (%)',
+      minSpan: 0.05,
+      limit,
+      at,
+      format: percent,
+      curves: [gap],
+    });
   setText(newest, tab && run.isHere ? tab.laps : lapsText(done.value.at(-1), laps, gap.value.at(-1)));
   drawChart(returnChart, {
     title: 'Return',

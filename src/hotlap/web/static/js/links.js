@@ -1,10 +1,13 @@
 // Links to a replay: on a server a short id, else the whole replay.
 
 import { ownName } from './board.js';
+import { lineFromText, lineToText } from './drawn_line.js';
+import { findOwn, keepShared } from './own_tracks.js';
 import { decodeRace, encodeRace, encodeRaceForLink, isRace } from './race_replay.js';
 import { decodeReplay, encodeForLink, encodeReplay, fromText, toText } from './replay.js';
 import { fetchBytes } from './server.js';
 
+const LOCAL = ['127.0.0.1', 'localhost', '[::1]'];
 const SEEN = { lap: 'sees this lap driven again', race: 'sees this race driven again' };
 
 export class Links {
@@ -41,15 +44,33 @@ export class Links {
         hash = `id=${id}`;
       } else {
         const driver = ownName() ? `&driver=${encodeURIComponent(ownName())}` : '';
-        hash = `replay=${toText(encodeShort())}${driver}`;
+        const own = findOwn(app.track.id);
+        const line = own ? `&line=${lineToText(own.points, own.width_m)}` : ''; // the road too: nobody else has it
+        hash = `replay=${toText(encodeShort())}${driver}${line}`;
       }
       const query = app.track.id === app.defaultTrack ? '' : `?track=${app.track.id}`;
       const link = `${location.origin}${location.pathname}${query}#watch?${hash}`;
-      await app.copyLink(link, `The link is copied. Whoever opens it ${SEEN[kind]}.`);
+      const whoever = LOCAL.includes(location.hostname) ? 'Whoever opens it on this computer' : 'Whoever opens it';
+      await app.copyLink(link, `The link is copied. ${whoever} ${SEEN[kind]}.`);
       return link;
     } catch (error) {
       app.say(`There is no link: ${error.message}`);
       return null;
+    }
+  }
+
+  /** Keep the road that a link to a lap holds, under a name that is free; the address with that name. */
+  keepRoad(wanted) {
+    const text = wanted.view === 'draw' ? null : wanted.more.get('line');
+    if (!text) return wanted;
+    try {
+      const { points, width } = lineFromText(text);
+      const track = keepShared({ points, width_m: width }, wanted.track);
+      history.replaceState(null, '', `${location.pathname}?track=${track}${location.hash}`);
+      return { ...wanted, track };
+    } catch (error) {
+      this.app.say(error.message);
+      return wanted;
     }
   }
 

@@ -3,6 +3,7 @@
 import { ownName } from './board.js';
 import { KINDS } from './colours.js';
 import { drawBrakingLine } from './drawing.js';
+import { dropDriver } from './drivers.js';
 import { find, lapText, make } from './format.js';
 import { keepDrive } from './given_laps.js';
 import { HumanPilot } from './input.js';
@@ -10,18 +11,21 @@ import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
 import { FRIEND, ghostWords, listGhosts, makeGhost, NO_GHOST } from './race_ghosts.js';
 import { nextRung, noteBeaten } from './race_ladder.js';
 import { showOptions } from './race_options.js';
-import { showLights, showPaused, showStart } from './race_panels.js';
+import { showLights, showPaused, showStart, showWaiting } from './race_panels.js';
 import { showResult } from './race_result.js';
 import { respawn } from './respawn.js';
 import { prepareRivals, tickRivals } from './rival_race.js';
 import { Rivals } from './rivals.js';
 import { showRivalOptions, Tower } from './rivals_panels.js';
 import { keepBest, recall, remember } from './storage.js';
+import { changeCamera } from './toolbar.js';
 
 const FIRST_LIGHT_S = 0.7;
 const AGAIN_S = 0.3; // on the line, before the clock runs again
 const STILL_MPS = 0.5;
 const STILL_TICKS = 150;
+const WAIT_MS = 300;
+
 export class RaceView {
   constructor(app) {
     this.app = app;
@@ -38,7 +42,7 @@ export class RaceView {
       ['pause', () => this.pause()],
       ['restart', () => this.restart()],
       ['respawn', () => this.respawn()],
-      ['turn-camera', () => app.toggleCamera()],
+      ['turn-camera', () => changeCamera(app)],
     ])
       find(`[data-action=${name}]`).addEventListener('click', action);
   }
@@ -62,7 +66,7 @@ export class RaceView {
   hide() {
     this.setPhase('idle');
     this.tower.hide();
-    Object.assign(this.app.stage, { showLabels: true, carSize: 1.25 });
+    Object.assign(this.app.stage, { showLabels: true, carSize: 1.25, onTick: null, onDraw: null });
     this.app.hud.showDelta(null, null);
     find('#overlay').replaceChildren();
     this.delta = null;
@@ -108,11 +112,15 @@ export class RaceView {
     const chosen = known(this.wanted) || known(nextRung(app)?.id) || ghosts[0];
     this.wanted = chosen.id;
     const track = app.track;
+    const waiting = setTimeout(() => showWaiting(this, ghosts, chosen), WAIT_MS);
     try {
       this.ghost = await makeGhost(this, chosen.id);
     } catch (error) {
       app.say(error.message);
       this.ghost = null;
+      if (track === app.track && dropDriver(app, chosen.id)) return this.prepare();
+    } finally {
+      clearTimeout(waiting);
     }
     if (app.view !== 'race' || track !== app.track) return;
     showOptions(this, ghosts);

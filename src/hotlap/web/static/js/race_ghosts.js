@@ -11,6 +11,8 @@ import { bestOn } from './storage.js';
 export const NO_GHOST = 'none';
 export const OWN_BEST = 'best';
 export const FRIEND = 'friend';
+export const A_FRIEND = 'A friend'; // whose name is not known
+export const YOU = 'You';
 
 const WORDS = {
   champion: 'the champion',
@@ -20,10 +22,12 @@ const WORDS = {
   optimal: 'the optimal driver',
 };
 
+const OWN_WORDS = { [OWN_BEST]: 'your own best', [A_FRIEND]: 'your friend', [YOU]: 'yourself' };
+
 /** A ghost in a sentence: the casual driver, the gold time, your own best, Ada. */
 export function ghostWords({ id, kind, name }) {
   if (kind === 'medal') return `the ${name.toLowerCase()}`;
-  return WORDS[kind] || (id === OWN_BEST ? 'your own best' : name);
+  return WORDS[kind] || OWN_WORDS[id] || OWN_WORDS[name] || name;
 }
 
 /** Who can be raced on the track: the ladder first, then the others. */

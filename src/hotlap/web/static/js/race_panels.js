@@ -2,6 +2,7 @@
 
 import { aboutTrack, find, lapText, make } from './format.js';
 import { ghostWords } from './race_ghosts.js';
+import { showOptions } from './race_options.js';
 
 const LIGHTS = 3;
 
@@ -28,6 +29,17 @@ export function showStart(race) {
     ),
   );
   find('[data-action="start"]').focus({ preventScroll: true });
+}
+
+/** The car on the line while the lap to beat is being driven. */
+export function showWaiting(race, ghosts, { name }) {
+  if (race.app.view !== 'race' || race.phase !== 'idle') return;
+  race.ghost = null;
+  showOptions(race, ghosts);
+  race.line();
+  find('#overlay').replaceChildren(
+    make('div', { class: 'panel grid-start', id: 'waiting' }, make('p', { text: `${name} drives the lap to beat …` })),
+  );
 }
 
 function title(race) {

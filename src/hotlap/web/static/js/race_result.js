@@ -4,6 +4,7 @@ import { ownName } from './board.js';
 import { MEDALS } from './colours.js';
 import { deltaText, find, lapText, make } from './format.js';
 import { advise, findLosses } from './lap_losses.js';
+import { YOU } from './race_ghosts.js';
 import { remember } from './storage.js';
 
 const MAX_CORNERS = 3;
@@ -15,6 +16,7 @@ export function showResult(race, { run, best, lap, medal, text, replay, share, v
   const badge = medal ? make('div', { class: 'medal', text: medal }) : null;
   if (badge) badge.style.background = MEDALS[medal];
   const status = make('p', { class: 'hint', role: 'status' });
+  const watch = () => race.app.playReplay({ ...replay, driver: ownName() || YOU });
   const isNewRung = next && next.id !== race.ghost?.id;
   find('#overlay').replaceChildren(
     make(
@@ -42,7 +44,7 @@ export function showResult(race, { run, best, lap, medal, text, replay, share, v
             })
           : null,
         text ? make('button', { class: 'button', text: 'Share link', onclick: share }) : null,
-        text ? make('button', { class: 'button', text: 'Watch it', onclick: () => race.app.playReplay(replay) }) : null,
+        text ? make('button', { class: 'button', text: 'Watch it', onclick: watch }) : null,
       ),
       text && race.app.server.has('board') ? nameField(race, text) : null,
       status,

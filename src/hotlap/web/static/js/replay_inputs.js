@@ -1,5 +1,7 @@
 // The inputs of a drive: put on the grid that a replay holds, and packed as the body of a replay.
 
+import { pipe } from './packed_file.js';
+
 export const STEER_STEPS = 127;
 export const PEDAL_STEPS = 255;
 export const MAX_TICKS = 36000;
@@ -21,11 +23,6 @@ export function quantise(steer, throttle, brake) {
 
 export const hex = (bytes) => [...bytes].map((one) => one.toString(16).padStart(2, '0')).join('');
 export const unhex = (text) => Uint8Array.from(text.match(/../g), (pair) => parseInt(pair, 16));
-
-async function pipe(bytes, transform) {
-  const stream = new Blob([bytes]).stream().pipeThrough(transform);
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
 
 /** Runs of equal inputs, deflated; `actions` has three a tick, quantised. */
 export async function packRuns(actions) {

@@ -1,5 +1,7 @@
 // Back to the last checkpoint, for a car that is stuck. No replay of inputs holds that, so the lap does not count.
 
+import { writeField } from './wasm_memory.js';
+
 const AT_REST = ['forward_mps', 'left_mps', 'yaw_radps', 'steer', 'throttle', 'brake', 'shift_n', 'share', 'lateral_m'];
 
 /** Put a car on the middle of the road at the checkpoint it passed last, standing. */
@@ -20,6 +22,6 @@ export function respawn(world, car) {
   const view = new DataView(world.memory.buffer);
   for (const [name, value] of Object.entries(values)) {
     const [type, offset] = fields[name];
-    world.write(view, [type, world.at.states + car * size + offset], value);
+    writeField(view, type, world.at.states + car * size + offset, value);
   }
 }

@@ -3,6 +3,7 @@
 import { dailyTrack } from './daily.js';
 import { isLineOnly, roadEntry } from './daily_road.js';
 import { hasOwn, listOwn } from './own_tracks.js';
+import { unpackFile } from './packed_file.js';
 
 const RETRY_MS = 2000;
 const ANY_TRACK = 'track-01';
@@ -136,11 +137,12 @@ export class Server extends EventTarget {
   }
 }
 
+/** A file of the page or of the server. */
 export async function fetchBytes(url) {
   const answer = await fetch(url);
   if (!answer.ok) {
     const value = await answer.json().catch(() => null);
     throw new Error(value?.error || `${url}: ${answer.status}`);
   }
-  return answer.arrayBuffer();
+  return unpackFile(await answer.arrayBuffer());
 }

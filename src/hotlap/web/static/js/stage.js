@@ -9,11 +9,10 @@ import { bestLap, Run } from './replay.js';
 import { drawMap } from './minimap.js';
 import { recall, remember } from './storage.js';
 import { TrackPicture } from './tiles.js';
+import { TurnedGround } from './turned_ground.js';
 
 const MAX_FRAME_S = 0.1;
 const GHOST_NEAR_M = 9;
-const LOOK_FRAMES = 50; // after which frame times are looked at again
-const SLOW_FRAME_MS = 20;
 
 export class Stage {
   constructor(engine, canvas, minimap) {
@@ -43,6 +42,7 @@ export class Stage {
     setNight(this.isNight);
     this.context = canvas.getContext('2d', { alpha: false });
     this.camera = new Camera();
+    this.ground = new TurnedGround();
     this.particles = new Particles();
     this.tickSeconds = 1 / engine.ticksPerSecond;
     new ResizeObserver(() => this.resize()).observe(canvas);
@@ -240,11 +240,7 @@ export class Stage {
       }
       this.particles.update(seconds * this.pace);
     }
-    this.numFrames = (this.numFrames || 0) + 1;
-    if (this.numFrames % LOOK_FRAMES === 0 && this.camera.turn && !this.isSlow) {
-      const latest = this.frames.slice(-LOOK_FRAMES).sort((one, other) => one - other);
-      this.isSlow = latest[LOOK_FRAMES >> 1] > SLOW_FRAME_MS;
-    }
+    this.ground.watch(this.frames, this.camera.mode === 'chase');
     this.draw(this.paused ? 1 : this.debt / this.tickSeconds, seconds);
     this.works.push(performance.now() - began);
     if (this.works.length > 2000) this.works.shift();
@@ -271,9 +267,7 @@ export class Stage {
     const target = poses[this.focus] || this.swarm?.target() || null;
     camera.update(this.track, target, seconds);
     this.picture.setLine(this.showLine);
-    // Smoothing a turned picture costs a slow machine frames; a steady picture matters more.
-    context.imageSmoothingEnabled = !(camera.turn && this.isSlow);
-    this.picture.draw(context, camera);
+    this.ground.draw(context, this.picture, camera);
     for (const car of this.cars) {
       if (this.bySpeed || !(car.isGhost || car.isRival))
         car.trail.draw(context, camera, car.colour, this.engine.topSpeed, this.bySpeed, dpr);

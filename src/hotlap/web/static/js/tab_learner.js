@@ -1,24 +1,17 @@
 // The racer's PPO in this tab: learn.wasm over one part of the cars or both. Every size comes from learn.json.
 
-const PAGE_BYTES = 65536;
+import { packRecord, WasmMemory } from './wasm_memory.js';
+
 const ALL_FINE = -1;
 
 /**
  * Learns on a road. `parts` are the parts of the cars that are computed here. `exchange` sends an array of the own part
  * to whoever has the other one and resolves to theirs; it is not called where both are computed here.
  */
-export class TabLearner {
+export class TabLearner extends WasmMemory {
   constructor({ module, learn, sim, track, seed, parts, exchange }) {
+    super(module, 'the learner');
     Object.assign(this, { learn, sim, parts, exchange, rollouts: 0 });
-    const imports = {};
-    for (const one of WebAssembly.Module.imports(module)) {
-      imports[one.name] = () => {
-        throw new Error(`the learner called ${one.name}`);
-      };
-    }
-    this.instance = new WebAssembly.Instance(module, { env: imports });
-    this.memory = this.instance.exports.memory;
-    this.top = this.instance.exports.__heap_base.value;
     const takeAll = (sizes) =>
       Object.fromEntries(Object.entries(sizes).map(([name, bytes]) => [name, this.take(bytes)]));
     const { part_bytes: partBytes, num_parts: numParts } = learn;
@@ -51,22 +44,6 @@ export class TabLearner {
     );
     this.call('begin_learner');
     this.onParts('begin_part');
-  }
-
-  take(numBytes) {
-    const first = (this.top + 63) & ~63;
-    this.top = first + numBytes;
-    const missing = this.top - this.memory.buffer.byteLength;
-    if (missing > 0) this.memory.grow(Math.ceil(missing / PAGE_BYTES));
-    return first;
-  }
-
-  put(bytes) {
-    const first = this.take(bytes.byteLength);
-    new Uint8Array(this.memory.buffer, first, bytes.byteLength).set(
-      new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-    );
-    return first;
   }
 
   call(name, more = {}) {
@@ -131,16 +108,4 @@ export class TabLearner {
       statistics: copy(Float64Array, 'statistics'),
     };
   }
-}
-
-/** The bytes of a record with these values. */
-function packRecord({ size, fields }, values) {
-  const view = new DataView(new ArrayBuffer(size));
-  for (const [name, value] of Object.entries(values)) {
-    const [type, offset] = fields[name];
-    if (type === 'f4') view.setFloat32(offset, value, true);
-    else if (type === 'u8') view.setBigUint64(offset, BigInt(value), true);
-    else view.setInt32(offset, value, true);
-  }
-  return new Uint8Array(view.buffer);
 }

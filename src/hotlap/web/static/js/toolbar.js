@@ -11,8 +11,14 @@ const TOGGLES = [
   ['isNight', 'Night', 'N'],
 ];
 
-const CAMERAS = { chase: 'Road ahead is up', follow: 'North is up', track: 'Whole track' };
+// Each camera on its button, and what it does.
+const CAMERAS = {
+  chase: ['Turns with the car', 'The camera turns with the car: the road ahead is up.'],
+  follow: ['Follows the car', 'The camera follows the car and does not turn: north is up.'],
+  track: ['Whole track', 'The camera stays and shows the whole track.'],
+};
 const MARGIN_PX = 12;
+const CAMERA_SAID_MS = 2500;
 
 /** What panels cover at the sides of the picture, in canvas pixels: as they are just now. */
 export function panelInsets({ canvas, dpr }) {
@@ -58,11 +64,14 @@ export function bindButtons(app) {
 /** The buttons at the picture's edge. */
 export function showTools(app) {
   const { stage } = app;
+  const [camera, about] = CAMERAS[stage.camera.mode] || ['', ''];
+  const nextCamera = () => changeCamera(app);
   find('#view-tools').replaceChildren(
     make(
       'button',
-      { class: 'tool', 'data-action': 'camera', title: 'Another camera', onclick: () => app.toggleCamera() },
-      CAMERAS[stage.camera.mode] || 'Camera',
+      { class: 'tool', 'data-action': 'camera', title: `${about} Press for another one.`, onclick: nextCamera },
+      make('small', { text: 'Camera' }),
+      camera,
       make('kbd', { text: 'C' }),
     ),
     make(
@@ -87,16 +96,23 @@ export function showTools(app) {
   );
 }
 
+/** Take the next camera, and say what it does. */
+export function changeCamera(app) {
+  app.toggleCamera();
+  app.say(CAMERAS[app.stage.camera.mode][1], CAMERA_SAID_MS);
+}
+
 function toggle(app, name) {
   app.stage[name] = !app.stage[name];
   app.tools();
+  app.views[app.view]?.paint?.(); // Draw has a picture of its own
 }
 
 /** Do what a key asks for; false if it is the key of no button. */
 export function pressKey(app, event) {
   const { camera } = app.stage;
   const toggled = TOGGLES.find(([, , key]) => event.code === `Key${key}`);
-  if (event.code === 'KeyC') app.toggleCamera();
+  if (event.code === 'KeyC') changeCamera(app);
   else if (event.key === '+' || event.key === '=') camera.zoom(1);
   else if (event.key === '-') camera.zoom(-1);
   else if (toggled) toggle(app, toggled[0]);

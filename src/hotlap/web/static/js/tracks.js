@@ -3,6 +3,7 @@
 import { buildGenerated, isLineOnly } from './daily_road.js';
 import { parseHeader } from './engine.js';
 import { buildOwn, hasOwn } from './own_tracks.js';
+import { unpackFile } from './packed_file.js';
 
 const cache = new Map();
 
@@ -22,7 +23,7 @@ async function fetchTrack(id, description, isStatic) {
   if (isStatic && (await isLineOnly(id))) return parseTrack(await buildGenerated(id, description), description);
   const answer = await fetch(`data/${encodeURIComponent(id)}.track`);
   if (!answer.ok) throw new Error('The track of this link is not here. Another one is shown.');
-  return parseTrack(await answer.arrayBuffer(), description);
+  return parseTrack(await unpackFile(await answer.arrayBuffer()), description);
 }
 
 /** Keep a track that came another way than from its data file. */

@@ -5,6 +5,7 @@ import { dailyButton } from './daily.js';
 import { defaultDriver, makeEntry } from './drivers.js';
 import { find, lapText, make } from './format.js';
 import { showPlayback } from './playback.js';
+import { A_FRIEND } from './race_ghosts.js';
 import { playRace } from './race_playback.js';
 import { driveKeys, ReplayPilot, verifyReplay } from './replay.js';
 
@@ -115,8 +116,8 @@ export class WatchView {
       const follow =
         car && stage.cars.length > 1 && !isFocus
           ? make('button', {
-              text: '◎',
-              title: `Follow ${driver.name}`,
+              text: 'Follow',
+              title: `The camera follows ${driver.name}`,
               'aria-label': `Follow ${driver.name}`,
               onclick: () => {
                 stage.focus = car.index;
@@ -175,7 +176,7 @@ export class WatchView {
       this.refuse(error);
       return;
     }
-    const name = replay.driver || 'A friend';
+    const name = replay.driver || A_FRIEND;
     this.pilot = new ReplayPilot(replay);
     stage.setCars([{ id: 'replay', name, kind: 'replay', colour: KINDS.replay, makePilot: () => this.pilot }]);
     stage.pace = this.app.pace;
@@ -201,7 +202,7 @@ export class WatchView {
           'data-seconds': String(best.time),
           text: lapText(best.time),
         }),
-        make('p', { text: 'Driven again from its inputs just now, to the same time.' }),
+        make('p', { text: 'Driven again from its inputs just now, to the same time. Can you beat it?' }),
         make('table', {}, make('tbody', {}, ...rows)),
         make(
           'div',

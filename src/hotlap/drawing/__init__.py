@@ -1,0 +1,1 @@
+"""Pictures of lines, areas, dots and texts, drawn with numpy and Pillow."""
