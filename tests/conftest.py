@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge_process import BridgeProcess
-from fork_server import import_everything, import_modules, reseed
+from fork_server import reseed
 from forked_python import start_server
+from imported_modules import import_everything, import_modules
 from play_process import PlayProcess, enter_drivers
 from shared_results import made_once
 
@@ -39,20 +40,30 @@ STEPPING_FOLDERS = {
     "sim", "envs", "drivers", "evaluation", "training", "models", "reports", "bench", "bridge", "web", "cli", "optimal",
     "attacks", "benchmark", "datasets",
 }  # fmt: skip
-# What every process would compile, in two parts that are compiled side by side.
-COMPILED = (
-    "from hotlap.learning.compiled import learner; from hotlap.sim import batch_cpu;"
-    "batch_cpu.warm_up(); learner.warm_up()",
-    "from hotlap.drivers import casual, packed; from hotlap.evaluation import tick_kernels;"
-    "from hotlap.benchmark import replay_kernels; from hotlap.sim import policy_drive, race_cpu;"
-    "race_cpu.warm_up(); packed.warm_up(); policy_drive.warm_up(); casual.warm_up(); tick_kernels.warm_up();"
-    "replay_kernels.warm_up()",
-)
+# Compiles what every process would compile. Two processes do so side by side, forked after what both of them need.
+COMPILE = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from hotlap.sim import batch_cpu, policy_drive, race_cpu
+from sim import worlds
+worlds.World([worlds.nodes_of("oval")]).step([0.0, 0.0, 0.0])
+if os.fork():
+    from hotlap.learning.compiled import learner
+    batch_cpu.warm_up(), learner.warm_up(), os.wait()
+else:
+    from hotlap.benchmark import replay_kernels
+    from hotlap.drivers import casual, packed
+    from hotlap.evaluation import tick_kernels
+    for module in (race_cpu, packed, policy_drive, casual, tick_kernels, replay_kernels):
+        module.warm_up()
+    from optimal import kernels
+    kernels.warm_up()
+"""
 
 # These take longest, so they run first, in this order. One process runs a whole file, and the others would wait for it.
 LONG_FILES = (
     "test_train_torchrun.py", "test_trainer_resume.py", "test_trainer_bridge.py", "test_model_files.py",
-    "test_static_page.py", "test_server_page.py", "test_local_pool.py", "test_documentation.py",
+    "test_local_pool.py", "test_documentation.py",
     "test_optimal_follower.py", "test_page_server.py", "test_batch_cuda.py", "test_bridge.py",
     "test_sb3_exchange_export.py", "test_trainer_evaluations.py", "test_remote_vector.py", "test_examples.py",
     "test_shipped_models.py", "test_nan.py", "test_sent_track_files.py", "test_run_processes.py", "test_sweep.py",
@@ -71,7 +82,7 @@ SOLVING_S = 180
 pytest_plugins = ("bootstrap_project", "forked_workers", "optional_tests", "traces_of_tests", "trained_models")
 
 HOME = pytest.StashKey[tuple[str, "str | None"]]()
-COMPILERS = pytest.StashKey[list["subprocess.Popen[bytes]"]]()
+COMPILER = pytest.StashKey["subprocess.Popen[bytes]"]()
 COMPILE_ERROR = pytest.StashKey[Exception]()
 BROWSER_FILES = pytest.StashKey[list[Path]]()
 
@@ -84,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     open_home(config)
     if config.getoption("workers") and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        config.stash[COMPILERS] = [subprocess.Popen([sys.executable, "-c", program]) for program in COMPILED]
+        config.stash[COMPILER] = subprocess.Popen([sys.executable, "-c", COMPILE, str(TESTS)])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -120,9 +131,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their fixtures, and order them for several processes."""
-    items.sort(key=place_of)
     in_browser = (item for item in items if BROWSER_FIXTURES.intersection(getattr(item, "fixturenames", ())))
     config.stash[BROWSER_FILES] = sorted({item.path for item in in_browser})
+    items.sort(key=place_of)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if SERVER_FIXTURES.intersection(fixtures):
@@ -132,7 +143,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def place_of(item: pytest.Item) -> int:
-    """The long files first, then the tests of each shared fixture, then all others as they were."""
+    """Those in a browser first, then the long files, the tests of each shared fixture, and all others as they were."""
+    if item.path in item.config.stash[BROWSER_FILES]:
+        return -1
     if item.path.name in LONG_FILES:
         return LONG_FILES.index(item.path.name)
     fixtures = getattr(item, "fixturenames", ())
@@ -189,9 +202,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         from hotlap.sim import batch_cpu, policy_drive, race_cpu
 
-        if compilers := session.config.stash.get(COMPILERS, []):
+        if (compiler := session.config.stash.get(COMPILER, None)) is not None:
             import_modules()  # meanwhile
-        for compiler in compilers:
             compiler.wait()  # what does not compile is reported by the tests
         # No threads may exist when processes are forked.
         may_start_threads = not session.config.pluginmanager.has_plugin("workers")

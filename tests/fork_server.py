@@ -9,11 +9,9 @@ has read that and closed the connection, so that its id stays its own. The serve
 import array
 import atexit
 import gc
-import importlib
 import io
 import json
 import os
-import pkgutil
 import random
 import runpy
 import selectors
@@ -22,10 +20,13 @@ import socket
 import sys
 import threading
 import types
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from imported_modules import import_everything
 
 MAX_REQUEST_BYTES, MAX_DESCRIPTORS = 1 << 20, 32
 
@@ -38,12 +39,6 @@ READ_WHEN_USED = {
 }  # fmt: skip
 # Of the tests, of Ray, which the server does not import, and of torchrun for the processes it starts.
 OTHERS = ("PYTEST_", "FORK_SERVER", "RAY_", "TORCHELASTIC_", "TORCH_NCCL_", "GROUP_", "ROLE_")
-# What our commands import while they run, besides our own modules.
-LIBRARIES = (
-    "cv2", "gymnasium.envs.box2d.lunar_lander", "onnx",
-    "optuna", "pandas", "PIL.ImageFont", "PIL.PngImagePlugin", "pydantic.main", "rich.progress", "stable_baselines3",
-    "torch._dynamo", "torch.distributed", "tomllib", "torch.utils.tensorboard", "uvicorn.loops.asyncio",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,29 +69,6 @@ class Request:
                 return None
             content += part
         return cls(**json.loads(content)), own.tolist()
-
-
-def import_everything() -> None:
-    """Import all that is used, and load the compiled simulator, but start no threads."""
-    from hotlap.drivers import casual, packed
-    from hotlap.evaluation import tick_kernels
-    from hotlap.sim import batch_cpu, policy_drive, race_cpu
-
-    import_modules()
-    batch_cpu.warm_up(parallel=False), race_cpu.warm_up()
-    for module in (policy_drive, packed, casual, tick_kernels):
-        module.warm_up()
-
-
-def import_modules() -> None:
-    """Import our modules and the libraries they use."""
-    import hotlap
-
-    names = [module.name for module in pkgutil.walk_packages(hotlap.__path__, "hotlap.")]
-    for name in (*names, *LIBRARIES):
-        if not name.endswith(".__main__"):
-            with suppress(ImportError):  # an optional library
-                importlib.import_module(name)
 
 
 def thread_counts() -> dict[str, str]:
@@ -173,6 +145,8 @@ class ForkServer:
         self._from_imports = {key: value for key, value in os.environ.items() if key not in self._environ}
         self._as_it_is = {**self._from_imports, **thread_counts()}
         self._is_ready = True
+        for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+            finalizer.atexit = False  # every forked process would take the libraries apart, which takes long
         gc.collect()
         gc.freeze()  # a collection in a forked process would copy all of its memory
 

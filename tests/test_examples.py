@@ -29,6 +29,11 @@ PYTHON_MODEL = [sys.executable, str(EXAMPLES / "python" / "drive_model.py")]
 JAVASCRIPT_MODEL = EXAMPLES / "javascript" / "drive_model.mjs"
 
 TIMEOUT_S = 50
+# As `python -W ignore SCRIPT …`, for a forked process.
+WITHOUT_WARNINGS = (
+    "import runpy, sys, warnings; warnings.simplefilter('ignore'); del sys.argv[0];"
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 
 
 def missing(what: str, remedy: str) -> None:
@@ -185,7 +190,8 @@ def test_the_clone_learns_from_a_dataset_and_says_how_well(hotlap, tmp_path, mon
     assert hotlap("dataset", "record", "champion", "--episodes", 1, "--id", "few-v0").code == 0
     script = EXAMPLES / "python" / "behaviour_cloning.py"
     arguments = ["datasets/few-v0", "--passes", "2", "--starts", "2", "--max-lap-s", "1"]
-    answer = run([sys.executable, "-W", "ignore", str(script), *arguments])
+    command = [sys.executable, "-c", WITHOUT_WARNINGS, str(script), *arguments]
+    answer = forked_python.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert (answer.returncode, answer.stderr) == (0, "")
     lines = answer.stdout.splitlines()
     assert re.fullmatch(r"1 episodes, \d+ decisions of 4 ticks on track-01", lines[0])

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 
 import pytest
 
@@ -15,14 +16,20 @@ def watched_variables() -> set[tuple[str, str]]:
     return {(name, value) for name, value in os.environ.items() if name.startswith(WATCHED)}
 
 
+@lru_cache(maxsize=1)
+def our_modules(num_modules: int) -> list[tuple[str, str, str]]:
+    """Name, package and last part of the name of our modules; collected again when the number of all has changed."""
+    names = [name for name in sys.modules if name.startswith("hotlap.")]
+    return [(name, *name.rpartition(".")[::2]) for name in names]
+
+
 def replaced_modules() -> list[str]:
     """Modules of ours that their package does not have, or of which it has another copy."""
-    found = []
-    for name, module in list(sys.modules.items()):
-        package, _, attribute = name.rpartition(".")
-        if package.startswith("hotlap") and module is not None:
-            is_the_same = getattr(sys.modules.get(package), attribute, None) is module
-            found += [] if is_the_same else [name]
+    modules, found = sys.modules, []
+    for name, package, attribute in our_modules(len(modules)):
+        module = modules.get(name)
+        if module is not None and getattr(modules.get(package), attribute, None) is not module:
+            found.append(name)
     return found
 
 

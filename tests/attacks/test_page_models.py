@@ -20,7 +20,7 @@ from hotlap.web.services import PageServices
 from reports.written_runs import write_events, write_run
 from web.hostile_requests import HostileRequest
 
-NUM_MUTATIONS = 60
+NUM_MUTATIONS = 30
 LOGGED = {"rollout/ep_rew_mean": [(100, 1.0), (200, 2.0)], "eval/completion_rate": [(200, 1.0)]}
 JSON = {"Content-Type": "application/json"}
 

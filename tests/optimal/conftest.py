@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.hookimpl(trylast=True)  # the simulator itself comes first
 def pytest_collection_finish(session: pytest.Session) -> None:
     """See the hook of the same name in `tests/conftest.py`."""
     here = Path(__file__).resolve().parent

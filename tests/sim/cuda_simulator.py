@@ -1,9 +1,14 @@
-"""Runs the CUDA engine under numba's simulator, in a process of its own, and prints what it did as JSON."""
+"""Runs the CUDA engine under numba's simulator, in a process of its own, and prints what it did as JSON.
+
+usage: python -m sim.cuda_simulator FILE (the pickled cases: that process would compile all that makes them)
+"""
 
 import hashlib
 import json
+import pickle
+import sys
 import threading
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,19 +60,18 @@ def scenario() -> Scenario:
     return Scenario(add_guides(ribbons, [track.nodes for track in tracks]), car_record(), rules)
 
 
-def different_cars() -> Scenario:
+def different_cars(plain: Scenario) -> Scenario:
     """Cars that all differ, and whose actions arrive late."""
-    plain = scenario()
+    rules = plain.rules.copy()
     for name, value in DOMAIN.rules().items():
-        plain.rules[name] = value
-    return plain._replace(cars=DOMAIN.car_records(NUM_CARS))
+        rules[name] = value
+    return plain._replace(cars=DOMAIN.car_records(NUM_CARS), rules=rules)
 
 
-CASES: dict[str, Callable[[], tuple[Scenario, str]]] = {
-    "road": lambda: (scenario(), "road"),
-    "road-2": lambda: (scenario(), "road-2"),
-    "domain": lambda: (different_cars(), "road-2"),
-}
+def make_cases() -> dict[str, tuple[Scenario, str]]:
+    """What is driven, and what is observed, by name."""
+    plain = scenario()
+    return {"road": (plain, "road"), "road-2": (plain, "road-2"), "domain": (different_cars(plain), "road-2")}
 
 
 def digests(batch: Batch) -> dict[str, str]:
@@ -117,16 +121,16 @@ def start_and_wait(thread: BlockThread) -> None:
         thread.join(0.01)
 
 
-def main() -> dict[str, Any]:
+def main(cases: dict[str, tuple[Scenario, str]]) -> dict[str, Any]:
     BlockThread.start = start_and_wait
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
     engine = CudaEngine()
-    found: dict[str, Any] = {name: drive(engine, *make()) for name, make in CASES.items()}
-    world = scenario()
+    found: dict[str, Any] = {name: drive(engine, *case) for name, case in cases.items()}
+    world, _ = cases["road"]
     engine.observe(world, engine.make_batch(NUM_CARS))
     return {**found, "unlike_ribbons": unlike_ribbons(world, engine)}
 
 
 if __name__ == "__main__":
-    print(json.dumps(main()))
+    print(json.dumps(main(pickle.loads(Path(sys.argv[1]).read_bytes()))))

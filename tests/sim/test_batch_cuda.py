@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from hotlap.sim.cuda_compilation import check_exact
 from hotlap.sim.cuda_engine import CudaEngine
 from hotlap.sim.rewards import START_RANDOM
 from hotlap.tracks.golden_traces import physics_version
-from sim.cuda_simulator import CASES, drive
+from sim.cuda_simulator import drive, make_cases
 from sim.worlds import World, nodes_of
 
 # This source and these tests, whichever are installed.
@@ -34,13 +35,15 @@ def test_the_kernels_give_the_bits_of_the_cpu_under_the_simulator(tmp_path):
     # No optimisation, which compiles five times as fast; its code must not get into the user's cache.
     compiling = {"NUMBA_OPT": "0", "HOTLAP_CACHE": str(tmp_path)}
     environ = {**os.environ, **compiling, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": MODULES}
-    command = [sys.executable, "-m", "sim.cuda_simulator"]
+    cases = make_cases()
+    (path := tmp_path / "cases").write_bytes(pickle.dumps(cases))
+    command = [sys.executable, "-m", "sim.cuda_simulator", str(path)]
     answer = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=SIMULATOR_S)
     assert answer.returncode == 0, answer.stderr
     answers = json.loads(answer.stdout)
     assert answers.pop("unlike_ribbons") == []
-    for observation in CASES:
-        found, expected = answers[observation], drive(CpuEngine(), *CASES[observation]())
+    for observation in cases:
+        found, expected = answers[observation], drive(CpuEngine(), *cases[observation])
         for step, (mine, other) in enumerate(zip(found["after"], expected["after"], strict=True)):
             assert [name for name in mine if mine[name] != other[name]] == [], f"{observation}: call {step}"
         assert found == expected

@@ -1,5 +1,7 @@
 """Places on the ribbon: there and back, over the seam, and along the lap."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,13 @@ from hotlap.tracks.geometry.node_builder import wall_lines
 from sim.kernels import F, locate_on, place_on
 from sim.worlds import BUILT_IN, World, heading_at, nodes_of
 
-WORLDS = {name: World([nodes_of(name)]) for name in (*BUILT_IN, "oval", "eight")}
+NAMES = sorted((*BUILT_IN, "oval", "eight"))
+
+
+@cache
+def world_of(name: str) -> World:
+    """A world of one track, made by the first test that needs it: the simulator is compiled before that."""
+    return World([nodes_of(name)])
 
 
 def find(world: World, x, y, from_node: int) -> tuple[int, float, float, float]:
@@ -22,13 +30,13 @@ def find(world: World, x, y, from_node: int) -> tuple[int, float, float, float]:
 
 @settings(max_examples=300)
 @given(
-    name=st.sampled_from(sorted(WORLDS)),
+    name=st.sampled_from(NAMES),
     where=st.floats(0.0, 1.0, exclude_max=True),
     side=st.floats(-1.0, 1.0),
     walk=st.integers(-30, 30),
 )
 def test_locate_finds_what_place_placed(name, where, side, walk):
-    world = WORLDS[name]
+    world = world_of(name)
     nodes = nodes_of(name)
     node, fraction = divmod(where * nodes.num_nodes, 1.0)
     node = int(node)
@@ -49,7 +57,7 @@ def test_locate_finds_what_place_placed(name, where, side, walk):
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "oval", "eight"])
 def test_points_on_the_centreline_are_found_exactly(name):
-    world, nodes = WORLDS[name], nodes_of(name)
+    world, nodes = world_of(name), nodes_of(name)
     at = np.arange(nodes.num_nodes)
     x, y = world.ribbons.nodes["x_m"], world.ribbons.nodes["y_m"]
     node, fraction, left_m, arc_m = locate_on(world.ribbons, 0, at, x, y)
@@ -61,7 +69,7 @@ def test_points_on_the_centreline_are_found_exactly(name):
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "eight"])
 def test_walking_a_lap_in_small_steps_passes_every_node_once_and_the_seam_both_ways(name):
-    world, nodes = WORLDS[name], nodes_of(name)
+    world, nodes = world_of(name), nodes_of(name)
     fine = np.arange(0.0, nodes.num_nodes, 0.23)
     x = np.interp(fine, np.arange(nodes.num_nodes + 1), np.append(nodes.x_m, nodes.x_m[0]))
     y = np.interp(fine, np.arange(nodes.num_nodes + 1), np.append(nodes.y_m, nodes.y_m[0]))
@@ -78,7 +86,7 @@ def test_walking_a_lap_in_small_steps_passes_every_node_once_and_the_seam_both_w
 
 
 def test_a_lap_ends_and_begins_at_the_line_and_left_of_travel_is_positive():
-    world, nodes = WORLDS["track-01"], nodes_of("track-01")
+    world, nodes = world_of("track-01"), nodes_of("track-01")
     along = np.array([np.cos(heading_at(nodes, 0)), np.sin(heading_at(nodes, 0))])
     line = np.array([nodes.x_m[0], nodes.y_m[0]])
     behind = find(world, *(line - 0.3 * along), 0)
@@ -92,7 +100,7 @@ def test_a_lap_ends_and_begins_at_the_line_and_left_of_travel_is_positive():
 
 
 def test_a_point_far_away_ends_the_search():
-    node, fraction, left_m, _ = find(WORLDS["track-01"], 1e7, -1e7, 5)
+    node, fraction, left_m, _ = find(world_of("track-01"), 1e7, -1e7, 5)
     assert 0 <= node < nodes_of("track-01").num_nodes
     assert 0.0 <= fraction <= 1.0
     assert np.isfinite(left_m)
@@ -114,7 +122,7 @@ def test_several_tracks_share_the_arrays_without_touching():
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_portals_stand_on_the_walls_and_repeat_over_the_seam(name):
-    nodes, ribbons = nodes_of(name), WORLDS[name].ribbons
+    nodes, ribbons = nodes_of(name), world_of(name).ribbons
     loop = ribbons.portals[FAR_SPAN : FAR_SPAN + nodes.num_nodes]
     left, right = wall_lines(nodes)
     assert np.stack([loop["left_x"], loop["left_y"]], axis=1) == pytest.approx(left, abs=2e-4)
@@ -128,7 +136,7 @@ def test_no_wall_strays_farther_from_its_chord_than_the_portal_says(span, column
     from shapely import LineString, Point
 
     nodes = nodes_of("track-03")
-    loop = WORLDS["track-03"].ribbons.portals[FAR_SPAN : FAR_SPAN + nodes.num_nodes]
+    loop = world_of("track-03").ribbons.portals[FAR_SPAN : FAR_SPAN + nodes.num_nodes]
     walls = [np.stack([loop[f"{side}_x"], loop[f"{side}_y"]], axis=1).astype(float) for side in ("left", "right")]
     for k in range(0, nodes.num_nodes, 7):
         strays = []

@@ -11,13 +11,12 @@ from hotlap.drivers.casual import CasualDriver, CasualHabits
 from hotlap.envs.settings import RacerSettings
 from hotlap.envs.spaces import num_observations
 from hotlap.sim import batch_cpu
-from hotlap.sim.compilation import entry_point
 from hotlap.sim.engine import ALL_FINE, Scenario
 from hotlap.sim.guide_line import add_guides
 from hotlap.sim.rewards import RULES_DTYPE, START_ON_LINE
 from hotlap.sim.ribbon import pack_ribbons
 from hotlap.sim.ribbon_nodes import RibbonNodes
-from hotlap.sim.step import make_batch, step_car
+from hotlap.sim.step import make_batch
 from hotlap.sim.vehicle import car_record
 from hotlap.sim.world import NUM_OBSERVATIONS, STATE_DTYPE
 from hotlap.tracks.generation.generator import generate
@@ -78,15 +77,6 @@ def make_rules(**changes) -> np.ndarray:
     return rules
 
 
-@entry_point()
-def play(actions, ribbons, cars, rules, batch, autoreset, trace):
-    """Step every car through `actions` (ticks, cars, 3); `trace` (ticks, cars) keeps the state after each tick."""
-    for tick in range(actions.shape[0]):
-        for i in range(actions.shape[1]):
-            step_car(i, actions[tick], ribbons, cars, rules, batch, autoreset, 1)
-            trace[tick, i] = batch.states[i]
-
-
 class Place(NamedTuple):
     """A track as drivers read it: its nodes."""
 
@@ -143,7 +133,9 @@ class World:
     def play(self, actions: np.ndarray, autoreset: bool = False) -> np.ndarray:
         """Drive through (ticks, cars, 3) actions; the states after every tick, (ticks, cars)."""
         trace = np.zeros(actions.shape[:2], STATE_DTYPE)
-        play(np.ascontiguousarray(actions, F), self.ribbons, self.cars, self.rules, self.batch, autoreset, trace)
+        for states, chosen in zip(trace, np.ascontiguousarray(actions, F), strict=True):
+            assert batch_cpu.step_serial(chosen, *self.scenario, self.batch, autoreset, 1) == ALL_FINE
+            states[:] = self.states
         return trace
 
     def put(self, *, arc_m: float, left_m: float = 0.0, car: int = 0, turn_rad: float = 0.0, speed_mps=0.0) -> None:
@@ -186,8 +178,7 @@ def drive_laps(world: World, num_laps: int, max_ticks: int = 12_000, **habits: f
 
 
 def warm_up() -> None:
-    """Compile all that the simulator's tests wrap, before tests are timed."""
-    world = World([nodes_of("oval")])
-    world.play(np.zeros((1, 1, 3), F))
-    kernels.warm_up(world.ribbons)
+    """Compile all that the simulator's tests wrap, and what makes guides, before tests are timed."""
+    nodes = nodes_of("oval")
+    kernels.warm_up(add_guides(pack_ribbons([nodes], [np.zeros(nodes.num_nodes)]), [nodes]))
     free_drives.warm_up()

@@ -73,7 +73,7 @@ def test_a_resumed_run_has_the_laps_of_its_evaluations_once(tmp_path, evaluated_
     assert_same_run(tmp_path / "stopped", tmp_path / "whole", config)
 
 
-@pytest.mark.parametrize("first", [64, 70, 192])
+@pytest.mark.parametrize("first", [64, 70, pytest.param(192, marks=pytest.mark.slow)])
 def test_an_extended_run_has_neither_a_last_step_nor_laps_too_many(tmp_path, evaluated_weights, extended, first):
     """The shorter run ends on a whole rollout with a checkpoint at its very end, or within one."""
     config, whole = extended

@@ -39,7 +39,7 @@ def test_golden_traces_in_firefox_give_the_physics_version(static_page, firefox)
 def test_a_race_in_firefox_is_driven_again_by_the_cpu_and_in_chromium(static_page, firefox, open_page):
     firefox.go(f"{static_page.url}?again=1#race")
     line_up(firefox, numRivals=5, kind="mix", laps=1, place="middle")
-    firefox.evaluate(f"(() => {{ {KEY_DRIVER}; keyDriver(0.8); hotlap.setPace(20); window.prompt = () => null; }})()")
+    firefox.evaluate(f"(() => {{ {KEY_DRIVER}; keyDriver(0.8); hotlap.setPace(64); window.prompt = () => null; }})()")
     firefox.evaluate("document.querySelector('[data-action=start]').click()")
     firefox.wait("document.querySelector('#classification')", 120)
     text = firefox.evaluate(

@@ -44,7 +44,7 @@ PAD = """(() => {
 def drive_a_lap(page, driver):
     page.wait(START)
     page.evaluate(driver)
-    page.evaluate("hotlap.app.views.race.numLaps = 1; hotlap.setPace(30); window.prompt = () => null")
+    page.evaluate("hotlap.app.views.race.numLaps = 1; hotlap.setPace(64); window.prompt = () => null")
     page.click("[data-action=start]")
     page.wait("document.querySelector('#result .big-lap')", 90)
     page.evaluate(SHARE)
@@ -80,7 +80,7 @@ def test_a_race_against_rivals_is_a_link_and_the_cpu_drives_it_again_to_the_bit(
     page = open_page(f"{static_page.url}#race")
     line_up(page, numRivals=5, kind="mix", laps=1, place="middle")
     page.evaluate(f"{KEY_DRIVER}; keyDriver(0.8)")
-    page.evaluate("hotlap.setPace(20); window.prompt = () => null")
+    page.evaluate("hotlap.setPace(64); window.prompt = () => null")
     page.click("[data-action=start]")
     page.wait("document.querySelector('#classification')", 90)
     shown = "[...document.querySelectorAll('#classification tbody tr')].map((row) => row.textContent)"

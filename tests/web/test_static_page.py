@@ -24,7 +24,7 @@ from web.unpacked_policy import unpack
 pytestmark = pytest.mark.timeout(240)
 KEY_DRIVER = (Path(__file__).parent / "key_driver.js").read_text(encoding="utf-8")
 RACING = "hotlap.state().racing"
-PACE = 16  # simulated seconds per second
+PACE = 64  # simulated seconds per second
 
 
 def first_car(page):

@@ -128,7 +128,7 @@ def through_a_file(state: dict) -> dict:
 # --- saving and restoring ---
 
 
-@pytest.mark.parametrize(("num_envs", "num_steps"), [(1, 600), (3, 300)])
+@pytest.mark.parametrize(("num_envs", "num_steps"), [(1, 300), (3, 200)])
 @pytest.mark.parametrize("case", CASES)
 def test_restored_environments_continue_bit_identically(case, num_envs, num_steps):
     venv = make(case, num_envs)
