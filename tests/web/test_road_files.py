@@ -17,7 +17,7 @@ def test_a_line_is_its_second_differences_in_millimetres(tmp_path, monkeypatch):
     built_in = [entry for entry in list_tracks() if entry.track_id == "track-01"]
     monkeypatch.setattr(module, "list_tracks", lambda: [replace(known, path=path), *built_in])
     [(name, content)] = road_files().items()  # a built-in track is not among them
-    assert name == "test-000.road.json"
+    assert name == "test-000.road"
     road = json.loads(content)
     assert road["line"] == {
         "x": [0, 1000, 1000],
