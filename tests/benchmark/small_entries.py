@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hotlap.benchmark.entry_file import DOCUMENT, write_entry
 from hotlap.benchmark.protocol import BUILT_IN, Protocol, TrackStarts, load_protocol
 from hotlap.benchmark.table import measure
+from hotlap.errors import HotlapError
 from hotlap.runs.find_driver import find_driver
 
 FIRST_SEED = 500
@@ -55,3 +58,15 @@ def change_document(source: Path, target: Path, change: Callable[[dict[str, Any]
     document = json.loads(members[DOCUMENT])
     change(document)
     return write_members(target, members | {DOCUMENT: json.dumps(document).encode()})
+
+
+def refusal_of(
+    read: Callable[[Path, Protocol], object], error: type[HotlapError], path: Path, protocol: Protocol
+) -> str:
+    """The one line with which `read` refuses a file; it names the file."""
+    with pytest.raises(error) as caught:
+        read(path, protocol)
+    text = str(caught.value)
+    assert text.isprintable()
+    assert str(path) in text
+    return text

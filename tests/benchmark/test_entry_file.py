@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from benchmark.small_entries import members_of, small_protocol, write_members
+from benchmark.small_entries import members_of, refusal_of, small_protocol, write_members
 from hotlap.benchmark.actions import to_runs
 from hotlap.benchmark.entry_file import DOCUMENT, MAX_FILE_BYTES, LapClaim, check_name, open_entry, write_entry
 from hotlap.benchmark.lap_replays import LapOutcomes
@@ -42,12 +42,7 @@ def read_all(path, protocol):
 
 
 def refusal(path, protocol):
-    with pytest.raises(ReplayError) as caught:
-        read_all(path, protocol)
-    text = str(caught.value)
-    assert text.isprintable()
-    assert str(path) in text
-    return text
+    return refusal_of(read_all, ReplayError, path, protocol)
 
 
 def test_what_was_written_is_read(protocol, entry, tmp_path):

@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark.small_entries import change_document, members_of, small_protocol, write_members, write_small_entry
+from benchmark.small_entries import (
+    change_document,
+    members_of,
+    refusal_of,
+    small_protocol,
+    write_members,
+    write_small_entry,
+)
 from hotlap.benchmark.actions import RUN_DTYPE
 from hotlap.benchmark.entry_file import DOCUMENT, MODEL
 from hotlap.benchmark.verification import verify_entry
@@ -16,12 +23,7 @@ from hotlap.models.shipped_models import find_shipped
 
 
 def refusal(path, protocol):
-    with pytest.raises(HotlapError) as caught:
-        verify_entry(path, protocol)
-    text = str(caught.value)
-    assert text.isprintable()
-    assert str(path) in text
-    return text
+    return refusal_of(verify_entry, HotlapError, path, protocol)
 
 
 def test_an_entry_is_verified_and_the_same_drives_give_the_same_bytes(protocol, entry, tmp_path):

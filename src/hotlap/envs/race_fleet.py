@@ -180,13 +180,21 @@ class RaceFleet:
         """Give the roads their guides, for drivers that see them."""
         self.scenario = self.scenario._replace(ribbons=ribbons_of(self.tracks, has_guide=True))
 
+    def shows(self, observation: ObservationName) -> bool:
+        """Whether the fleet's own observations begin with the columns of this one."""
+        return observation == "rays" or (observation in SEE_GUIDE) == self._sees_guide
+
+    @property
+    def other_observation(self) -> ObservationName:
+        """The one with the other version of the road."""
+        return "race" if self._sees_guide else "race-2"
+
     def see(self, observation: ObservationName) -> NDArray[np.float32]:
         """What the cars see now, in rows that begin with the columns of this observation."""
-        if observation == "rays" or (observation in SEE_GUIDE) == self._sees_guide:
+        if self.shows(observation):
             return self.batch.obs
         if self._other_obs is None:
-            other: ObservationName = "race" if self._sees_guide else "race-2"
-            self._other_obs = np.zeros((self.num_cars, num_observations(other)), np.float32)
+            self._other_obs = np.zeros((self.num_cars, num_observations(self.other_observation)), np.float32)
             self.add_guide()
         self._engine.observe(self._races._replace(batch=self.batch._replace(obs=self._other_obs)))
         return self._other_obs

@@ -10,7 +10,7 @@ from torch import Tensor
 from hotlap.envs.fleet import Fleet
 from hotlap.envs.fleet_vector import AnyFleet
 from hotlap.envs.race_fleet import RaceFleet
-from hotlap.envs.spaces import SEE_GUIDE, ObservationName, num_observations
+from hotlap.envs.spaces import ObservationName, num_observations
 from hotlap.envs.stream_fleet import StreamFleet
 from hotlap.sim.opponent_view import NUM_OPPONENT_VIEW
 from hotlap.sim.race import ENTRANT_DTYPE
@@ -111,7 +111,6 @@ class GpuEngine:
         if isinstance(fleet, RaceFleet):
             self.entrants = _entrant_columns(words(self._cars.field.entrants))
             self.final_entrants = _entrant_columns(words(self._cars.field.final_entrants))
-            self._sees_guide = self.obs.shape[1] == num_observations("race-2")
         self._other_obs: Any = None  # with the other version of the road, where a driver sees it
 
     def begin(self, seed: int) -> None:
@@ -143,11 +142,11 @@ class GpuEngine:
 
     def see(self, observation: ObservationName) -> Tensor:
         """What the cars of a race see now, in rows that begin with the columns of this observation."""
-        if observation == "rays" or (observation in SEE_GUIDE) == self._sees_guide:
+        fleet: RaceFleet = self._fleet  # type: ignore[assignment]
+        if fleet.shows(observation):
             return self.obs
         if self._other_obs is None:
-            other = num_observations("race" if self._sees_guide else "race-2")
-            self._other_obs = self._cars.make_observations(other)
+            self._other_obs = self._cars.make_observations(num_observations(fleet.other_observation))
         found = _tensor(self._other_obs)
         found[:, :NUM_OBSERVATIONS] = self.obs[:, :NUM_OBSERVATIONS]
         found[:, -NUM_OPPONENT_VIEW:] = self.obs[:, -NUM_OPPONENT_VIEW:]
