@@ -21,11 +21,12 @@ from reports.known_laps import known_trace
 from reports.plots.pixels import fraction_of
 
 
-def test_road_is_red_where_time_is_lost(comparison, track, reference):
+def test_road_is_red_where_time_is_lost(comparison, track, reference, monkeypatch):
+    monkeypatch.setattr(chart, "DPI", 190)  # thin lines have few pixels of their pure colour where a picture is small
     png = draw_time_lost(comparison, track, "casual").png
     assert fraction_of(png, chart.LOSS, 40) > 1e-3
     assert fraction_of(png, chart.DRIVER) > 5e-4
-    assert fraction_of(png, chart.OPTIMUM) > 1e-4
+    assert fraction_of(png, chart.OPTIMUM) > 2e-4
     rate = loss_rate(comparison)
     assert rate.mean() == pytest.approx(100.0 * (reference.lap_time_s / 9.0) / track.nodes.length_m, rel=1e-3)
     assert rate.min() > 0.0
