@@ -16,6 +16,7 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "atomic_files": ("errors",),
     "hyperparameters": ("config",),
     "python_processes": (),
+    "interrupts": (),
     "sim": ("config", "atomic_files", "byte_limited_cache", "python_processes", "_version"),
     "drawing": (),
     "tracks": ("sim", "drawing"),

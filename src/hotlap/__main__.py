@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from typing import NoReturn
 
+from hotlap.interrupts import hear_interrupts
+
 # New objects before the first search for garbage: more than imports and compiled code make, which is none of it.
 FIRST_COLLECTION = 1_000_000
 
@@ -25,6 +27,7 @@ def collect_later() -> None:
 def main() -> NoReturn:
     """Import and run the command line."""
     collect_later()
+    hear_interrupts()
     try:
         from hotlap.cli.main import main as run
     except KeyboardInterrupt:

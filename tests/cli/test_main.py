@@ -128,7 +128,7 @@ def test_an_unexpected_error_keeps_its_traceback(monkeypatch):
 def test_ctrl_c_ends_with_130_and_no_traceback():
     # The signal comes once the command runs: a fixed delay from outside would fail on a busy machine.
     code = (
-        "import os, signal, threading; from hotlap.cli.main import main;"
+        "import os, signal, threading; from hotlap.__main__ import main;"
         "threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start(); main()"
     )
     command = [sys.executable, "-c", code, "evaluate", "casual", "--episodes", "20000"]

@@ -158,7 +158,7 @@ class Page:
     def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse."""
         self.wait(f"document.querySelector({json.dumps(selector)})")
-        middle = self._middle(selector)
+        middle = self.middle(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.mouse(kind, *middle)
 
@@ -181,11 +181,12 @@ class Page:
         points = []
         for number, selector in enumerate(selectors):
             self.wait(f"document.querySelector({json.dumps(selector)})?.offsetWidth > 0")
-            x, y = self._middle(selector)
+            x, y = self.middle(selector)
             points.append({"x": x, "y": y, "id": number})
         self.call("Input.dispatchTouchEvent", type="touchStart" if points else "touchEnd", touchPoints=points)
 
-    def _middle(self, selector: str) -> list[float]:
+    def middle(self, selector: str) -> list[float]:
+        """Where the middle of an element is, scrolled into sight."""
         return self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
             "e.scrollIntoView({block: 'nearest'}); const b = e.getBoundingClientRect(); "

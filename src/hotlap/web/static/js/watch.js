@@ -136,23 +136,28 @@ export class WatchView {
     const body = items.length
       ? make('ul', { class: 'drivers' }, ...items)
       : make('p', { text: 'No driver has driven this track yet. Race it yourself, or train one in Learn.' });
-    find('#side').replaceChildren(
-      make(
-        'div',
-        { class: 'panel' },
-        make(
-          'div',
-          { class: 'hero' },
-          make('h1', { text: this.challenge(stage.cars[stage.focus]) }),
-          make('button', { class: 'button main', text: 'Race', id: 'race-link', onclick: () => this.app.raceNow() }),
-        ),
+    const panel = this.panel();
+    panel.replaceChildren(
+      ...[
         dailyButton(this.app),
         make('h2', { text: 'Drivers' }),
         body,
         make('p', { class: 'about', id: 'track-note', text: this.notes.get(track.id) || '' }),
         track.attribution ? make('p', { class: 'about', id: 'attribution', text: track.attribution }) : null,
-      ),
+      ].filter(Boolean),
     );
+  }
+
+  /** Where the drivers are listed. The button above stays when they change: a finger may be on it. */
+  panel() {
+    const { stage } = this.app;
+    if (!this.hero?.isConnected) {
+      const race = { class: 'button main', text: 'Race', id: 'race-link', onclick: () => this.app.raceNow() };
+      this.hero = make('div', { class: 'hero' }, make('h1'), make('button', race));
+      find('#side').replaceChildren(make('div', { class: 'panel' }, this.hero, make('div')));
+    }
+    this.hero.querySelector('h1').textContent = this.challenge(stage.cars[stage.focus]);
+    return this.hero.nextElementSibling;
   }
 
   /** What this is, in one line. */
