@@ -4,7 +4,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from hotlap.errors import DivergedError
 from hotlap.learning.events import StepEvents
@@ -15,12 +15,7 @@ MIN_WINDOW = 100  # episodes behind `rollout/ep_rew_mean`, as in stable-baseline
 # The loss among the figures of an algorithm: PPO's, A2C's, SAC's.
 _LOSSES = (("train/loss",), ("train/policy_loss", "train/value_loss"), ("train/actor_loss", "train/critic_loss"))
 
-
-class LogOutput(Protocol):
-    """Takes the figures of a step."""
-
-    def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Write them."""
+LogOutput = Callable[[Mapping[str, float], int], object]  # takes the figures of a step
 
 
 class RunLog:
@@ -98,7 +93,7 @@ class RunLog:
             elapsed_s = max(self._clock() - self._begin[0], 1e-9)
             figures["time/fps"] = int((step - self._begin[1]) / elapsed_s)
         for output in outputs:
-            output.write(figures | self._figures, step)
+            output(figures | self._figures, step)
         self._terms, self._laps, self._figures, self._num_new = {}, LapTotals(), {}, 0
 
     def get_state(self) -> dict[str, Any]:

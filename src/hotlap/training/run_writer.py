@@ -69,10 +69,13 @@ class RunWriter:
                 draft.unlink(missing_ok=True)
         self._events = EventWriter(self.folder.tensorboard)
         self._open_files.callback(self._events.close)
-        self.log_outputs += [self._events, _RacerSeries(self.collector)]
+        self.log_outputs += [
+            self._events.write,
+            lambda figures, step: self.collector.note_racer(step, figures),
+        ]
         for logger in open_loggers(self._loggers, self._config, self.folder, _kept_steps(checkpoint)):
             self._open_files.callback(logger.close)
-            self.log_outputs.append(logger)
+            self.log_outputs.append(logger.write)
 
     @property
     def has_best(self) -> bool:
@@ -139,7 +142,7 @@ class RunWriter:
     def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Log the figures of an evaluation at once: the logger's next dump has a later step."""
         for output in self.log_outputs:
-            output.write(figures, step)
+            output(figures, step)
 
     def close(self) -> None:
         """Write what is left in memory and close the files."""
@@ -202,17 +205,6 @@ class SilentRunWriter(RunWriter):
 
     def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Do nothing."""
-
-
-class _RacerSeries:
-    """Passes on to the metrics what is logged under `racer/*`."""
-
-    def __init__(self, collector: MetricsCollector) -> None:
-        self._collector = collector
-
-    def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Pass on the figures logged at a step."""
-        self._collector.note_racer(step, figures)
 
 
 def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
