@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hotlap.errors import DivergedError
 from hotlap.learning.events import StepEvents
 from hotlap.runs.json_documents import build_record
@@ -102,7 +104,7 @@ class RunLog:
             "episodes": [list(episode) for episode in self._episodes],
             "successes": list(self._successes),
             "terms": {name: list(pair) for name, pair in self._terms.items()},
-            "laps": self._laps.as_plain(),
+            "laps": msgspec.to_builtins(self._laps),
             "figures": dict(self._figures),
             "num_new": self._num_new,
         }

@@ -176,7 +176,10 @@ class RunWriter:
 
 
 class SilentRunWriter(RunWriter):
-    """Writes nothing, for a process that takes part in a run whose files another process writes."""
+    """Writes nothing, for a process that takes part in a run whose files another process writes.
+
+    It has no log outputs, and such a process writes no final model and no results.
+    """
 
     is_silent = True
     has_best = True
@@ -194,16 +197,6 @@ class SilentRunWriter(RunWriter):
         """Do nothing."""
 
     def save_best(self, snapshot: Snapshot) -> None:
-        """Do nothing."""
-
-    def save_final(self, snapshot: Snapshot) -> ModelCard:
-        """Refuse: a silent run has no final model to evaluate."""
-        raise NotImplementedError
-
-    def save_results(self, results: ExperimentResults) -> None:
-        """Do nothing."""
-
-    def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Do nothing."""
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium as gym
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from hotlap.envs.gym_registry import make_env
-from hotlap.errors import ConfigError, StateError
+from hotlap.errors import StateError
 from hotlap.learning.generators import decode_generator, encode_generator
 from hotlap.training.sb3.vec_envs.finite_check import CheckedDummyVecEnv
 from hotlap.training.sb3.vec_envs.replayable_env import ReplayableEnv, plain_options
@@ -19,10 +18,6 @@ def make_gymnasium_envs(env_id: str, num_envs: int, seed: int, env_args: Mapping
 
     Each is `gymnasium.make(env_id, **env_args)` in a `ReplayableEnv` in a `Monitor`.
     """
-    if num_envs < 1:
-        raise ConfigError(f"num_envs must be 1 or more, got {num_envs}.")
-    if seed < 0:
-        raise ConfigError(f"seed must be zero or more, got {seed}.")
 
     def make_one(index: int) -> Monitor[Any, Any]:
         env = make_env(env_id, env_args)
@@ -40,7 +35,7 @@ def capture_envs(venv: VecEnv) -> dict[str, Any]:
     `venv` may be wrapped (in VecNormalize, for example); the state of the wrappers is not included. Of the Monitor only
     the running episode is included, not the list of finished ones.
     """
-    envs = _dummy_vec_env(venv)
+    envs: Any = venv.unwrapped
     return {
         "environment": _name(envs),
         "num_envs": envs.num_envs,
@@ -55,7 +50,7 @@ def restore_envs(venv: VecEnv, state: Mapping[str, Any]) -> None:
 
     If a replay does not reproduce the saved state, `StateError` is raised and the environments must be reset.
     """
-    envs = _dummy_vec_env(venv)
+    envs: Any = venv.unwrapped
     for key, here in (("environment", _name(envs)), ("num_envs", envs.num_envs)):
         if state.get(key) != here:
             raise StateError(
@@ -72,14 +67,14 @@ def restore_envs(venv: VecEnv, state: Mapping[str, Any]) -> None:
 
 def _capture_one(monitor: Any) -> dict[str, Any]:
     return {
-        **_replayable(monitor).get_state(),
+        **monitor.env.get_state(),
         "total_steps": monitor.total_steps,
         "action_rng": encode_generator(monitor.action_space.np_random),
     }
 
 
-def _restore_one(envs: DummyVecEnv, index: int, monitor: Any, state: Mapping[str, Any]) -> None:
-    env = _replayable(monitor)
+def _restore_one(envs: Any, index: int, monitor: Any, state: Mapping[str, Any]) -> None:
+    env: ReplayableEnv = monitor.env
     # Monitor sums its own list of rewards when the episode ends.
     monitor.rewards = env.set_state(state)
     monitor.needs_reset = not env.has_begun
@@ -91,20 +86,6 @@ def _restore_one(envs: DummyVecEnv, index: int, monitor: Any, state: Mapping[str
         envs._save_obs(index, env.last_observation)
 
 
-def _dummy_vec_env(venv: VecEnv) -> DummyVecEnv:
-    envs = venv.unwrapped
-    if not isinstance(envs, DummyVecEnv):
-        raise StateError(f"a {type(envs).__name__} cannot be saved here; use make_gymnasium_envs.")
-    return envs
-
-
-def _replayable(monitor: gym.Env[Any, Any]) -> ReplayableEnv:
-    env = monitor.env if isinstance(monitor, Monitor) else monitor
-    if not isinstance(env, ReplayableEnv):
-        raise StateError(f"environment {env!s:.60} does not record its episode; use make_gymnasium_envs.")
-    return env
-
-
-def _name(envs: DummyVecEnv) -> str | None:
+def _name(envs: Any) -> str | None:
     spec = envs.envs[0].spec
     return spec.id if spec else None
