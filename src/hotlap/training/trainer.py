@@ -192,14 +192,12 @@ class _Session:
         else:
             load_start_model(config, learner)
         self._log.logs_laps = not self.checkpointing.logs_laps
-        self._progress: ProgressReporter | None = None
-        if trainer.on_progress is not None:
-            self._progress = ProgressReporter(
-                trainer.on_progress,
-                config.steps,
-                lambda: self._log.mean_return,
-                lambda: self._writer.collector.latest_racer,
-            )
+        self._progress = ProgressReporter(
+            trainer.on_progress,
+            config.steps,
+            lambda: self._log.mean_return,
+            lambda: self._writer.collector.latest_racer,
+        )
 
     # --- the loop ---
 
@@ -240,8 +238,7 @@ class _Session:
         learner, checkpointing, collector = self._learner, self.checkpointing, self._writer.collector
         checkpointing.begin_training()
         self._log.begin(learner.num_timesteps)
-        if self._progress is not None:
-            self._progress.begin(learner.num_timesteps)
+        self._progress.begin(learner.num_timesteps)
         while learner.num_timesteps < self._config.steps:
             checkpointing.begin_rollout()  # evaluates and saves where that is due
             for observer in self._trainer.observers:
@@ -256,8 +253,7 @@ class _Session:
                 self._log.dump(learner.num_timesteps, self._writer.log_outputs)
         checkpointing.end_training()
         collector.flush()
-        if self._progress is not None:
-            self._progress.end(learner.num_timesteps)
+        self._progress.end(learner.num_timesteps)
         return True
 
     def _note_step(self, events: StepEvents) -> bool:
@@ -268,8 +264,7 @@ class _Session:
             collector.note_episode(episode_return, length)
         collector.note_step(events.num_timesteps)
         goes_on = self.checkpointing.note_step()
-        if self._progress is not None:
-            self._progress.note(events.num_timesteps)
+        self._progress.note(events.num_timesteps)
         # All of them are told, whatever the first says.
         return all([goes_on, *(observer.on_step(events) for observer in self._trainer.observers)])
 
