@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotlap.atomic_files import write_atomically
-from hotlap.config import as_plain
+from hotlap.config import as_plain, flatten_tables
 from hotlap.errors import ConfigError, OutputFileError, TrainingError, closest, did_you_mean, explain_missing, one_line
 from hotlap.runs.journal import Journal, read_lines
 from hotlap.runs.run_config import RunConfig
@@ -174,8 +174,8 @@ def _open_mlflow(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogg
         known = client.get_experiment_by_name(name)
         experiment_id = known.experiment_id if known else client.create_experiment(name)
         run_id: str = client.create_run(experiment_id, run_name=folder.path.name).info.run_id
-        values = _flatten(as_plain(config))
-        texts = [mlflow.entities.Param(key, str(value)[:_MAX_PARAMETER_CHARS]) for key, value in values]
+        values = flatten_tables(as_plain(config))
+        texts = [mlflow.entities.Param(key, str(value)[:_MAX_PARAMETER_CHARS]) for key, value in values.items()]
         client.log_batch(run_id, params=texts)
         return run_id
 
@@ -188,13 +188,6 @@ def _open_mlflow(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogg
         client.log_batch(run_id, metrics=metrics)
 
     return _ServiceLogger("mlflow", send, lambda: client.set_terminated(run_id))
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        found += _flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(f"{prefix}{name}", value)]
-    return found
 
 
 def _run_id(folder: RunFolder, logger: str, is_resumed: bool, make: Callable[[], str]) -> str:

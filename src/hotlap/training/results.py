@@ -116,12 +116,16 @@ def best_model(model: ModelFile, config: RunConfig, found: "Evaluation | Returns
     about = {"model_file": model.path.name, "step": model.card.step}
     if not isinstance(found, Returns):
         return {**about, **found.as_dict()}
+    return {**about, **_return_figures(config, found)}
+
+
+def _return_figures(config: RunConfig, returns: Returns) -> dict[str, Any]:
+    """What the entries `metrics` and `best` of the document both tell about returns."""
     return {
-        **about,
-        "final_reward_mean": found.mean,
-        "final_reward_std": found.std,
-        "episode_length_mean": found.length_mean,
-        "converged": is_converged(found.mean, reward_threshold(config.env)),
+        "final_reward_mean": returns.mean,
+        "final_reward_std": returns.std,
+        "episode_length_mean": returns.length_mean,
+        "converged": is_converged(returns.mean, reward_threshold(config.env)),
     }
 
 
@@ -129,7 +133,6 @@ def make_results(
     folder: RunFolder, config: RunConfig, card: ModelCard, totals: RunTotals, figures: FinalFigures
 ) -> ExperimentResults:
     """The document of a finished run; `card` is that of its final model."""
-    returns, laps = figures.returns, figures.laps
     return ExperimentResults(
         metadata=RunMetadata(
             experiment_id=config.experiment_id,
@@ -147,17 +150,14 @@ def make_results(
             checkpoints=tuple(CheckpointManager(folder.path).names()),
         ),
         metrics=FinalMetrics(
-            final_reward_mean=returns.mean,
-            final_reward_std=returns.std,
-            episode_length_mean=returns.length_mean,
             total_episodes=totals.num_episodes,
             training_time_seconds=totals.trained_s,
-            converged=is_converged(returns.mean, reward_threshold(config.env)),
+            **_return_figures(config, figures.returns),
         ),
         hyperparameters=as_plain(config.hyperparameters),
         environment=_describe_environment(config, card),
         provenance=provenance(card.config_digest, card.weights_digest, card.track_digest),
-        evaluation=None if laps is None else laps.as_dict(),
+        evaluation=None if figures.laps is None else figures.laps.as_dict(),
         best=figures.best,
     )
 
