@@ -169,8 +169,8 @@ def normalizer_arrays(env: VecNormalize) -> dict[str, NDArray[Any]]:
 
 def _statistics(env: VecNormalize) -> dict[str, RunningMeanStd]:
     """Those of the returns and, where they are normalized, of the observations (never a dict of them)."""
-    observations: Any = env.obs_rms
-    return {"return": env.ret_rms, "obs": observations} if env.norm_obs else {"return": env.ret_rms}
+    observations: Any = env.obs_rms if env.norm_obs else None  # without, there is no such attribute
+    return {"return": env.ret_rms} | ({"obs": observations} if env.norm_obs else {})
 
 
 def _restore_normalizer(env: VecNormalize, saved: Mapping[str, NDArray[Any]]) -> None:
