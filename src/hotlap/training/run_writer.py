@@ -59,11 +59,9 @@ class RunWriter:
         self.folder.refuse_links()
         self.collector = self._open_collector(checkpoint)
         self._open_files.callback(self.collector.close)
-        if checkpoint is None:
-            drop_events_after(self.folder.tensorboard, -1)
-        else:
-            step = checkpoint.snapshot.step
-            drop_events_after(self.folder.tensorboard, step, with_evaluation=_is_evaluated(checkpoint, step))
+        last = -1 if checkpoint is None else checkpoint.snapshot.step
+        is_evaluated = checkpoint is None or _is_evaluated(checkpoint)
+        drop_events_after(self.folder.tensorboard, last, with_evaluation=is_evaluated)
         for pattern in (".*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
             for draft in self.folder.path.glob(pattern):
                 draft.unlink(missing_ok=True)
@@ -149,17 +147,15 @@ class RunWriter:
         self._open_files.close()
 
     def _open_collector(self, checkpoint: Checkpoint | None) -> MetricsCollector:
-        if checkpoint is not None:
-            saved = _saved_metrics(checkpoint)
-            self._restore_journal(saved)
-            return MetricsCollector.resume(self.folder.journal, saved)
-        return _new_collector(self._config, self.folder.journal)
-
-    def _restore_journal(self, saved: Mapping[str, Any]) -> None:
-        """A finished run has no journal: where it is extended, the points come from its metrics document."""
-        if not self.folder.journal.exists() and self.folder.metrics.exists():
+        journal, document = self.folder.journal, self.folder.metrics
+        if checkpoint is None:
+            return _new_collector(self._config, journal)
+        saved = _saved_metrics(checkpoint)
+        # A finished run has no journal: where it is extended, the points come from its metrics document.
+        if not journal.exists() and document.exists():
             end = JournalEnd(int(saved["timestep"]), int(saved["num_points"]), int(saved.get("num_racer_points", 0)))
-            write_atomically(self.folder.journal, encode_journal(TrainingMetrics.load(self.folder.metrics), end))
+            write_atomically(journal, encode_journal(TrainingMetrics.load(document), end))
+        return MetricsCollector.resume(journal, saved)
 
     def _make_card(self, snapshot: Snapshot) -> ModelCard:
         return make_card(self._config, self._spaces, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
@@ -211,14 +207,14 @@ def _kept_steps(checkpoint: Checkpoint | None) -> Callable[[int, bool], bool] | 
     if checkpoint is None:
         return None
     last = checkpoint.snapshot.step
-    has_evaluation = _is_evaluated(checkpoint, last)
+    has_evaluation = _is_evaluated(checkpoint)
     return lambda step, is_evaluation: step < last or (step == last and (has_evaluation or not is_evaluation))
 
 
-def _is_evaluated(checkpoint: Checkpoint, step: int) -> bool:
+def _is_evaluated(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint knows of an evaluation at its step; the one at the end of a run may come after it."""
     saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["checkpointing"]
-    return step in (saved["evaluated_at"], saved.get("laps_logged_at"))
+    return checkpoint.snapshot.step in (saved["evaluated_at"], saved.get("laps_logged_at"))
 
 
 def _saved_metrics(checkpoint: Checkpoint) -> Mapping[str, Any]:
