@@ -164,7 +164,7 @@ class _Session:
     def __init__(self, trainer: Trainer, learner: Learner, checkpoint: Checkpoint | None) -> None:
         self._trainer, self._config, self._writer = trainer, trainer.config, trainer.writer
         self._learner, self._checkpoint = learner, checkpoint
-        config, processes = self._config, trainer.processes
+        config = self._config
         self._spaces = policy_spaces(config, learner)
         self.evaluator = PolicyEvaluator(config, make_card(config, self._spaces))
         self._log = RunLog(
@@ -174,16 +174,14 @@ class _Session:
             first_lap_is_flying=config.racer.settings().episode.start != "line",
         )
         self._state = RunState(config, learner, self._log, self._writer)
-        # The leader's evaluations decide which model is the best, in all processes.
-        is_evaluated = not self._writer.is_silent or not processes.is_alone
         self.checkpointing = Checkpointing(
             learner,
             self._state,
             self._writer,
             self.evaluator,
             checkpoint_interval=config.checkpoint.interval,
-            evaluation_interval=config.evaluation.interval if is_evaluated else 0,
-            curve_interval=config.evaluation.curve_interval if is_evaluated else 0,
+            evaluation_interval=config.evaluation.interval,
+            curve_interval=config.evaluation.curve_interval,
             # Where training episodes are too short for a lap, evaluations log the figures `racer/*` instead.
             logs_laps=config.is_racer and not has_time_for_laps(config.racer),
         )
@@ -230,8 +228,7 @@ class _Session:
                 checkpointing.num_unsaved,
                 is_stopped=checkpointing.is_stopped,
             )
-        results = None if self._writer.is_silent and self._trainer.processes.is_alone else self._finish()
-        return Outcome(learner.num_timesteps, results, num_unsaved=checkpointing.num_unsaved)
+        return Outcome(learner.num_timesteps, self._finish(), num_unsaved=checkpointing.num_unsaved)
 
     def _learn(self) -> bool:
         """Collect, update, log, evaluate and save, to the end of the step budget; False if it was stopped before."""
