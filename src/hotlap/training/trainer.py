@@ -220,15 +220,10 @@ class _Session:
             raise
         finally:
             self._writer.close()  # the journal and the log; models and results are written at once
-        if not is_complete:
-            return Outcome(
-                learner.num_timesteps,
-                None,
-                checkpointing.is_saved,
-                checkpointing.num_unsaved,
-                is_stopped=checkpointing.is_stopped,
-            )
-        return Outcome(learner.num_timesteps, self._finish(), num_unsaved=checkpointing.num_unsaved)
+        num_unsaved = checkpointing.num_unsaved
+        if is_complete:
+            return Outcome(learner.num_timesteps, self._finish(), num_unsaved=num_unsaved)
+        return Outcome(learner.num_timesteps, None, checkpointing.is_saved, num_unsaved, checkpointing.is_stopped)
 
     def _learn(self) -> bool:
         """Collect, update, log, evaluate and save, to the end of the step budget; False if it was stopped before."""
