@@ -58,6 +58,8 @@ class _Counts(msgspec.Struct, forbid_unknown_fields=True):
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> "_Counts":
         """The counts in the plain data of a checkpoint."""
+        if missing := set(cls.__struct_fields__) - {*state, "num_racer_points"}:
+            raise ModelError(f"metrics state: {min(missing)} is missing. Is it damaged, or of another version?")
         filled = {name: _WHERE_NONE.get(name) if value is None else value for name, value in state.items()}
         return build_record(cls, filled, "metrics state")
 
