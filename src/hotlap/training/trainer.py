@@ -39,7 +39,7 @@ from hotlap.training.learners import Learner, build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
 from hotlap.training.progress import OnProgress, ProgressReporter
-from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
+from hotlap.training.results import ExperimentResults, FinishedRun, best_model, make_results
 from hotlap.training.run_log import RunLog
 from hotlap.training.run_state import RunState
 from hotlap.training.run_writer import RunWriter, SilentRunWriter
@@ -278,8 +278,9 @@ class _Session:
         returns = evaluator.evaluate_returns(policy, episodes, FINAL_SEED)
         laps = evaluator.evaluate_file(folder.chosen, episodes) if self._config.is_racer else None
         best = self._evaluate_best(laps) if folder.best.exists() else None
-        totals = RunTotals(self._state.started_s, time.time(), trained_s, self._writer.collector.num_episodes)
-        results = make_results(folder, self._config, card, totals, FinalFigures(returns, laps, best))
+        num_episodes = self._writer.collector.num_episodes
+        run = FinishedRun(self._state.started_s, time.time(), trained_s, num_episodes, returns, laps, best)
+        results = make_results(folder, self._config, card, run)
         self._writer.save_results(results)
         return results
 

@@ -29,7 +29,14 @@ class TrainingEnvs:
         try:
             _check_spaces(config, self.base_env)
             if config.normalize.is_on:
-                self.env = _normalized(config, self.base_env)
+                self.env = VecNormalize(
+                    self.base_env,
+                    norm_obs=config.normalize.obs,
+                    norm_reward=config.normalize.reward,
+                    clip_obs=config.normalize.clip_obs,
+                    clip_reward=config.normalize.clip_reward,
+                    gamma=config.hyperparameters.gamma,
+                )
         except BaseException:
             self.base_env.close()
             raise
@@ -80,17 +87,6 @@ def _make_base_env(config: RunConfig) -> RacerVecEnv | EnvPoolVecEnv | Gymnasium
     if config.backend == "envpool":
         return EnvPoolVecEnv(config.env, config.num_envs, config.seed, default_threads(), config.env_args)
     return GymnasiumVecEnv(config.env, config.num_envs, config.seed, config.env_args)
-
-
-def _normalized(config: RunConfig, env: VecEnv) -> VecNormalize:
-    return VecNormalize(
-        env,
-        norm_obs=config.normalize.obs,
-        norm_reward=config.normalize.reward,
-        clip_obs=config.normalize.clip_obs,
-        clip_reward=config.normalize.clip_reward,
-        gamma=config.hyperparameters.gamma,
-    )
 
 
 def _check_spaces(config: RunConfig, env: VecEnv) -> None:
