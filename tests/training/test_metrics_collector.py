@@ -230,7 +230,9 @@ def test_the_state_of_another_run_and_a_damaged_one_are_refused():
     collector = collect()
     with pytest.raises(ModelError, match="belongs to another run"):
         collector.set_state(collect(seed=2).get_state())
-    for broken in ({}, {**collector.get_state(), "timestep": "1"}, {**collector.get_state(), "recent_lengths": [1]}):
+    state = collector.get_state()
+    shorter = {name: value for name, value in state.items() if name != "total_length"}
+    for broken in ({}, shorter, {**state, "timestep": "1"}, {**state, "recent_lengths": [1]}, {**state, "wings": 2}):
         with pytest.raises(ModelError, match="metrics state"):
             collector.set_state(broken)
 

@@ -21,9 +21,8 @@ from hotlap.training.learners import build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.results import (
     ExperimentResults,
-    FinalFigures,
     FinalMetrics,
-    RunTotals,
+    FinishedRun,
     is_converged,
     make_results,
     provenance,
@@ -41,8 +40,9 @@ def results(tmp_path):
         RunFolder(tmp_path, CONFIG.experiment_id),
         CONFIG,
         make_card(CONFIG, policy_spaces(CONFIG, build_learner(CONFIG)), 102, "w" * 64),
-        RunTotals(started_s=0.0, ended_s=86_400.5, trained_s=3.5, num_episodes=7),
-        FinalFigures(Returns(np.array([1.0, 3.0]), np.array([10, 20]))),
+        FinishedRun(
+            0.0, 86_400.5, trained_s=3.5, num_episodes=7, returns=Returns(np.array([1.0, 3.0]), np.array([10, 20]))
+        ),
     )
 
 
@@ -108,7 +108,7 @@ def test_the_threshold_is_that_of_the_environment(tmp_path, mean, answer):
     config = tiny_config(env="CartPole-v1")  # its threshold is 475
     card = make_card(config, policy_spaces(config, build_learner(config)), 1, "w")
     returns = Returns(np.array([mean]), np.array([1]))
-    found = make_results(RunFolder(tmp_path, "x"), config, card, RunTotals(0.0, 1.0, 1.0, 1), FinalFigures(returns))
+    found = make_results(RunFolder(tmp_path, "x"), config, card, FinishedRun(0.0, 1.0, 1.0, 1, returns))
     assert found.metrics.converged is answer
 
 

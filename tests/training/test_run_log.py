@@ -36,7 +36,7 @@ def step(number, episodes=(), terms=None, laps=(), successes=()):
 
 def dumped(log, at=10):
     output = Output()
-    log.dump(at, [output])
+    log.dump(at, [output.write])
     [(number, figures)] = output.written
     assert number == at
     return figures

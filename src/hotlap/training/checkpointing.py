@@ -235,8 +235,7 @@ class Checkpointing:
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("step %d: %s", self._step, ", ".join(f"{key} {value:g}" for key, value in figures.items()))
 
-    def save_boundary(self) -> bool:
-        """Save the state from before the current rollout, if it was captured; returns whether it was."""
+    def save_boundary(self) -> None:
+        """Save the state from before the current rollout, if it was captured."""
         if self._boundary is not None:
             self._save(self._boundary)
-        return self._boundary is not None and self.is_saved

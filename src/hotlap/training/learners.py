@@ -94,12 +94,13 @@ def build_learner(config: RunConfig, processes: Processes = ALONE, next_road: in
     state will be loaded, `next_road` says which roads of a stream it needs, so that others are not made first.
     """
     check_stream(config)
+    if not processes.is_alone and (config.algo == "sac" or not is_ours(config)):
+        raise TrainingError(
+            f"{config.algo} on {config.env} with these settings trains in one process only; several train PPO on the "
+            "racer with a plain network. Start it without torchrun."
+        )
     if is_ours(config):
-        if config.algo == "sac" and not processes.is_alone:
-            raise _one_process_only(config)
         return _build_ours(config, processes, next_road)
-    if not processes.is_alone:
-        raise _one_process_only(config)
     from hotlap.training.sb3.learner import SB3Learner  # slow to import, and our cars do not need it
 
     return SB3Learner(config)
@@ -201,11 +202,4 @@ def _cars_of(config: RunConfig, fleet: AnyFleet, on_close: Callable[[], object])
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
         on_close=on_close,
-    )
-
-
-def _one_process_only(config: RunConfig) -> TrainingError:
-    return TrainingError(
-        f"{config.algo} on {config.env} with these settings trains in one process only; several train PPO on the racer "
-        "with a plain network. Start it without torchrun."
     )

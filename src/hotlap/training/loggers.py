@@ -5,6 +5,7 @@ Only the CSV file can lose what came after a checkpoint; the two services keep i
 """
 
 import csv
+import importlib
 import io
 import json
 import logging
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotlap.atomic_files import write_atomically
-from hotlap.config import as_plain
+from hotlap.config import as_plain, flatten_tables
 from hotlap.errors import ConfigError, OutputFileError, TrainingError, closest, did_you_mean, explain_missing, one_line
 from hotlap.runs.journal import Journal, read_lines
 from hotlap.runs.run_config import RunConfig
@@ -66,12 +67,11 @@ def open_loggers(
     loggers: list[RunLogger] = []
     for name in names:
         try:
-            made = makers[name](config, folder, keeps)
+            loggers.append(makers[name](config, folder, keeps))
         except (TrainingError, OutputFileError):
             raise
         except Exception as error:  # a library may raise anything
             raise TrainingError(f"--log {name}: cannot start ({one_line(error)}). {_ADVICE[name]}") from None
-        loggers.append(_Guarded(name, made) if name != "csv" else made)
     return loggers
 
 
@@ -82,21 +82,21 @@ _ADVICE = {
 }
 
 
-class _Guarded:
-    """Stops to log after the first error: a lost connection must not end a training."""
+class _ServiceLogger:
+    """Logs to a service, until its first error: a lost connection must not end a training."""
 
-    def __init__(self, name: str, logger: RunLogger) -> None:
-        self._name, self._logger, self._has_failed = name, logger, False
+    def __init__(self, name: str, send: Callable[[dict[str, float], int], object], end: Callable[[], object]) -> None:
+        self._name, self._send, self._end, self._has_failed = name, send, end, False
 
     def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Log, unless it failed before."""
-        self._try(lambda: self._logger.write(figures, step))
+        """Log the figures of a step, unless it failed before."""
+        self._try(lambda: self._send({name: float(value) for name, value in sorted(figures.items())}, step))
 
     def close(self) -> None:
-        """Close, unless it failed before."""
-        self._try(self._logger.close)
+        """Send what is left, unless it failed before."""
+        self._try(self._end)
 
-    def _try(self, action: Callable[[], None]) -> None:
+    def _try(self, action: Callable[[], object]) -> None:
         if self._has_failed:
             return
         try:
@@ -148,25 +148,8 @@ def _is_kept(line: bytes, keeps: Callable[[int, bool], bool]) -> bool:
     return step.isdecimal() and keeps(int(step), source == "evaluation")
 
 
-class _WandbLogger:
-    """Logs to Weights & Biases; `step` is the axis, so that a resumed run may go back."""
-
-    def __init__(self, run: Any) -> None:
-        self._run = run
-        run.define_metric("*", step_metric="step")
-
-    def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Log the figures of a step."""
-        self._run.log({**{name: float(value) for name, value in figures.items()}, "step": step})
-
-    def close(self) -> None:
-        """Send or write what is left."""
-        self._run.finish()
-
-
 def _open_wandb(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogger:
     wandb = _import_library("wandb")
-    settings = wandb.Settings(silent=True, console="off", save_code=False, x_disable_stats=True)
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT),
         dir=os.environ.get("WANDB_DIR", str(folder.path)),
@@ -174,27 +157,10 @@ def _open_wandb(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogge
         id=_run_id(folder, "wandb", keeps is not None, lambda: uuid.uuid4().hex[:8]),
         resume="allow",
         config=as_plain(config),
-        settings=settings,
+        settings=wandb.Settings(silent=True, console="off", save_code=False, x_disable_stats=True),
     )
-    return _WandbLogger(run)
-
-
-class _MlflowLogger:
-    """Logs to a run of MLflow."""
-
-    def __init__(self, client: Any, run_id: str) -> None:
-        self._client, self._run_id = client, run_id
-        self._metric = _import_library("mlflow").entities.Metric
-
-    def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Log the figures of a step."""
-        now_ms = int(1000 * time.time())
-        metrics = [self._metric(name, float(value), now_ms, step) for name, value in sorted(figures.items())]
-        self._client.log_batch(self._run_id, metrics=metrics)
-
-    def close(self) -> None:
-        """Mark the run as ended."""
-        self._client.set_terminated(self._run_id)
+    run.define_metric("*", step_metric="step")  # the axis, so that a resumed run may go back
+    return _ServiceLogger("wandb", lambda figures, step: run.log({**figures, "step": step}), run.finish)
 
 
 def _open_mlflow(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogger:
@@ -208,21 +174,20 @@ def _open_mlflow(config: RunConfig, folder: RunFolder, keeps: object) -> RunLogg
         known = client.get_experiment_by_name(name)
         experiment_id = known.experiment_id if known else client.create_experiment(name)
         run_id: str = client.create_run(experiment_id, run_name=folder.path.name).info.run_id
-        parameter = mlflow.entities.Param
-        values = _flatten(as_plain(config))
-        client.log_batch(run_id, params=[parameter(key, str(value)[:_MAX_PARAMETER_CHARS]) for key, value in values])
+        values = flatten_tables(as_plain(config))
+        texts = [mlflow.entities.Param(key, str(value)[:_MAX_PARAMETER_CHARS]) for key, value in values.items()]
+        client.log_batch(run_id, params=texts)
         return run_id
 
     run_id = _run_id(folder, "mlflow", keeps is not None, create)
     client.update_run(run_id, status="RUNNING")
-    return _MlflowLogger(client, run_id)
 
+    def send(figures: dict[str, float], step: int) -> None:
+        now_ms = int(1000 * time.time())
+        metrics = [mlflow.entities.Metric(name, value, now_ms, step) for name, value in figures.items()]
+        client.log_batch(run_id, metrics=metrics)
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        found += _flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(f"{prefix}{name}", value)]
-    return found
+    return _ServiceLogger("mlflow", send, lambda: client.set_terminated(run_id))
 
 
 def _run_id(folder: RunFolder, logger: str, is_resumed: bool, make: Callable[[], str]) -> str:
@@ -243,12 +208,6 @@ def _import_library(name: str) -> Any:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     try:
-        if name == "wandb":
-            import wandb
-
-            return wandb
-        import mlflow
-
-        return mlflow
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise explain_missing(error) from None

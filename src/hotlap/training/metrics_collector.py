@@ -3,7 +3,6 @@
 import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,8 @@ import numpy as np
 
 from hotlap.errors import ConfigError, ModelError
 from hotlap.runs.journal import Journal
-from hotlap.runs.json_documents import Record, build_record, encode, to_plain, utc_text
-from hotlap.runs.metrics_document import (
-    Aggregates,
-    MetricPoint,
-    MetricsMetadata,
-    RacerPoint,
-    TrainingMetrics,
-)
+from hotlap.runs.json_documents import build_record, encode, to_plain, utc_text
+from hotlap.runs.metrics_document import Aggregates, MetricPoint, MetricsMetadata, RacerPoint, TrainingMetrics
 from hotlap.runs.metrics_journal import JournalEnd, read_journal
 
 __all__ = ["MetricsCollector", "TrainingMetrics"]
@@ -32,57 +25,55 @@ _log = logging.getLogger(__name__)
 _RACER_PREFIX = "racer/"
 _RACER_KEYS = tuple(field.name for field in msgspec.structs.fields(RacerPoint) if field.name != "timestep")
 
+# What None in a checkpoint stands for.
+_WHERE_NONE = {"return_mean": math.nan, "return_squares": math.nan, "return_min": math.inf, "return_max": -math.inf}
+
 Clock = Callable[[], float]
 
 
-class _RunningStats(msgspec.Struct):
-    """Mean and standard deviation of a stream (Welford's algorithm, which keeps its precision on long runs)."""
+class _Counts(msgspec.Struct, forbid_unknown_fields=True):
+    """What was counted so far, as a checkpoint holds it: with None for NaN and for infinity.
 
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0  # sum of squared distances from the mean
-    smallest: float = math.inf
-    largest: float = -math.inf
-
-    def add(self, value: float) -> None:
-        self.count += 1
-        distance = value - self.mean
-        self.mean += distance / self.count
-        self.squares += distance * (value - self.mean)
-        self.smallest = value if value < self.smallest else self.smallest
-        self.largest = value if value > self.largest else self.largest
-
-    @property
-    def std(self) -> float:
-        return math.sqrt(self.squares / self.count)
-
-
-class _SavedCollector(Record, frozen=True):
-    """A collector's state as a checkpoint holds it; None stands for NaN and, where there was no episode, infinity."""
+    Mean and squares are updated by Welford's algorithm, which keeps its precision on long runs.
+    """
 
     metadata: MetricsMetadata
-    timestep: int
-    num_points: int
-    num_episodes: int
-    return_mean: float | None
-    return_squares: float | None
-    return_min: float | None
-    return_max: float | None
-    total_length: int
-    recent_returns: tuple[float | None, ...]
-    recent_lengths: tuple[int, ...]
-    loss: float | None
+    timestep: int = 0
+    num_points: int = 0
+    num_episodes: int = 0
+    return_mean: float = 0.0
+    return_squares: float = 0.0  # sum of squared distances from the mean
+    return_min: float = math.inf
+    return_max: float = -math.inf
+    total_length: int = 0
+    recent_returns: list[float | None] = []  # of the last episodes; None where one is not finite
+    recent_lengths: list[int] = []
+    loss: float | None = None
     num_racer_points: int = 0
 
     def __post_init__(self) -> None:
         if len(self.recent_returns) != len(self.recent_lengths):
             raise ValueError("recent_returns and recent_lengths must have the same length")
 
-    def returns(self) -> _RunningStats:
-        stats = _RunningStats(self.num_episodes, _nan_if_none(self.return_mean), _nan_if_none(self.return_squares))
-        if self.return_min is not None and self.return_max is not None:
-            stats.smallest, stats.largest = self.return_min, self.return_max
-        return stats
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> "_Counts":
+        """The counts in the plain data of a checkpoint."""
+        if missing := set(cls.__struct_fields__) - {*state, "num_racer_points"}:
+            raise ModelError(f"metrics state: {min(missing)} is missing. Is it damaged, or of another version?")
+        filled = {name: _WHERE_NONE.get(name) if value is None else value for name, value in state.items()}
+        return build_record(cls, filled, "metrics state")
+
+    def add_episode(self, episode_return: float, length: int) -> None:
+        """Add a finished episode."""
+        self.num_episodes += 1
+        distance = episode_return - self.return_mean
+        self.return_mean += distance / self.num_episodes
+        self.return_squares += distance * (episode_return - self.return_mean)
+        self.return_min = episode_return if episode_return < self.return_min else self.return_min
+        self.return_max = episode_return if episode_return > self.return_max else self.return_max
+        self.total_length += length
+        self.recent_returns = [*self.recent_returns[1 - RECENT_EPISODES :], _number(episode_return)]
+        self.recent_lengths = [*self.recent_lengths[1 - RECENT_EPISODES :], length]
 
 
 class MetricsCollector:
@@ -109,52 +100,41 @@ class MetricsCollector:
         if recording_interval < 1:
             raise ConfigError(f"recording_interval must be at least 1 step, got {recording_interval}.")
         self.metadata = MetricsMetadata(experiment_id, algorithm, environment, seed, recording_interval)
+        self._counts = _Counts(self.metadata)
         self._clock = clock
         self._points: list[MetricPoint] = []
         self._racer_points: list[RacerPoint] = []
-        self._timestep = 0
         self._due = 0
-        self._returns = _RunningStats()
-        self._total_length = 0
-        self._recent_returns: deque[float] = deque(maxlen=RECENT_EPISODES)
-        self._recent_lengths: deque[int] = deque(maxlen=RECENT_EPISODES)
-        self._recent_means: tuple[float | None, float | None] | None = (None, None)  # None: stale
-        self._loss: float | None = None
         self._journal = None if journal is None else Journal(journal)
 
     @classmethod
     def resume(cls, journal: Path, state: Mapping[str, Any], clock: Clock = time.time) -> "MetricsCollector":
         """Continue from `get_state`'s result and the journal of that run; the journal's later points are dropped."""
-        saved = build_record(_SavedCollector, state, "metrics state")
+        saved = _Counts.load(state)
         collector = cls(**msgspec.structs.asdict(saved.metadata), clock=clock)
         collector._restore(saved)
-        collector._continue_journal(journal, saved)
+        collector._continue_journal(journal)
         return collector
 
     @property
     def num_episodes(self) -> int:
         """Episodes finished so far."""
-        return self._returns.count
+        return self._counts.num_episodes
 
     def note_episode(self, reward: float, length: int) -> None:
         """Add a finished episode: its return and length in steps; a return that is not finite makes the means None."""
-        number = float(reward) if math.isfinite(reward) else math.nan
-        self._returns.add(number)
-        self._total_length += int(length)
-        self._recent_returns.append(number)
-        self._recent_lengths.append(int(length))
-        self._recent_means = None
+        self._counts.add_episode(float(reward) if math.isfinite(reward) else math.nan, int(length))
 
     def note_loss(self, value: float) -> None:
         """Set the loss of the last update."""
-        self._loss = _number(value)
+        self._counts.loss = _number(value)
 
     def note_step(self, timestep: int) -> None:
         """Set the total number of steps; adds a point at the first, and whenever it passes a multiple of the interval.
 
         Passing several multiples at once, as with hundreds of environments, adds one point.
         """
-        self._timestep = timestep
+        self._counts.timestep = timestep
         if timestep >= self._due:
             self._due = self._next_due()
             point = self._make_point()
@@ -191,14 +171,17 @@ class MetricsCollector:
         return found
 
     def _next_due(self) -> int:
-        interval = self.metadata.recording_interval
-        return (self._timestep // interval + 1) * interval if self._timestep else 0
+        step, interval = self._counts.timestep, self.metadata.recording_interval
+        return (step // interval + 1) * interval if step else 0
 
     def _make_point(self) -> MetricPoint:
-        if self._recent_means is None:
-            count = len(self._recent_returns)
-            self._recent_means = (_number(sum(self._recent_returns) / count), sum(self._recent_lengths) / count)
-        return MetricPoint(self._timestep, self.num_episodes, *self._recent_means, self._loss, utc_text(self._clock()))
+        counts = self._counts
+        reward = length = None
+        if counts.recent_returns:
+            finite = [each for each in counts.recent_returns if each is not None]
+            reward = sum(finite) / len(finite) if len(finite) == len(counts.recent_returns) else None
+            length = sum(counts.recent_lengths) / len(counts.recent_lengths)
+        return MetricPoint(counts.timestep, counts.num_episodes, reward, length, counts.loss, utc_text(self._clock()))
 
     def _write(self, point: MetricPoint | RacerPoint) -> None:
         if self._journal is not None:
@@ -206,20 +189,21 @@ class MetricsCollector:
 
     def metrics(self) -> TrainingMetrics:
         """The document so far, with a point at the last step."""
-        is_last_missing = bool(self._points) and self._points[-1].timestep < self._timestep
+        is_last_missing = bool(self._points) and self._points[-1].timestep < self._counts.timestep
         points = (*self._points, self._make_point()) if is_last_missing else tuple(self._points)
         return TrainingMetrics(self.metadata, points, self._aggregates(), tuple(self._racer_points))
 
     def _aggregates(self) -> Aggregates:
-        if not self.num_episodes:
-            return Aggregates(None, None, None, None, None, self._timestep)
+        counts = self._counts
+        if not counts.num_episodes:
+            return Aggregates(None, None, None, None, None, counts.timestep)
         return Aggregates(
-            reward_mean=_number(self._returns.mean),
-            reward_std=_number(self._returns.std),
-            reward_min=_number(self._returns.smallest),
-            reward_max=_number(self._returns.largest),
-            episode_length_mean=self._total_length / self.num_episodes,
-            total_timesteps=self._timestep,
+            reward_mean=_number(counts.return_mean),
+            reward_std=_number(math.sqrt(counts.return_squares / counts.num_episodes)),
+            reward_min=_number(counts.return_min),
+            reward_max=_number(counts.return_max),
+            episode_length_mean=counts.total_length / counts.num_episodes,
+            total_timesteps=counts.timestep,
         )
 
     def flush(self, *, to_disk: bool = False) -> None:
@@ -239,52 +223,33 @@ class MetricsCollector:
         """
         if flush:
             self.flush(to_disk=True)
-        saved = _SavedCollector(
-            metadata=self.metadata,
-            timestep=self._timestep,
-            num_points=len(self._points),
-            num_episodes=self.num_episodes,
-            return_mean=self._returns.mean,
-            return_squares=self._returns.squares,
-            return_min=self._returns.smallest,
-            return_max=self._returns.largest,
-            total_length=self._total_length,
-            recent_returns=tuple(self._recent_returns),
-            recent_lengths=tuple(self._recent_lengths),
-            loss=self._loss,
-            num_racer_points=len(self._racer_points),
-        )
-        return dict(to_plain(saved))
+        self._counts.num_points, self._counts.num_racer_points = len(self._points), len(self._racer_points)
+        return dict(to_plain(self._counts))
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Return to the state of an earlier `get_state` of this run; later points are dropped, in the journal too."""
-        saved = build_record(_SavedCollector, state, "metrics state")
+        saved = _Counts.load(state)
         if saved.metadata != self.metadata:
             raise ModelError(f"metrics state: belongs to another run, {saved.metadata}; this is {self.metadata}.")
         self._restore(saved)
         if self._journal is not None:
             self._journal.close()
-            self._continue_journal(self._journal.path, saved)
+            self._continue_journal(self._journal.path)
 
-    def _restore(self, saved: _SavedCollector) -> None:
-        self._timestep = saved.timestep
+    def _restore(self, saved: _Counts) -> None:
+        self._counts = saved
         self._due = self._next_due()
-        self._returns = saved.returns()
-        self._total_length = saved.total_length
-        self._recent_returns = deque(map(_nan_if_none, saved.recent_returns), maxlen=RECENT_EPISODES)
-        self._recent_lengths = deque(saved.recent_lengths, maxlen=RECENT_EPISODES)
-        self._recent_means = None if self._recent_returns else (None, None)
-        self._loss = saved.loss
         self._points = self._points[: saved.num_points]
         self._racer_points = self._racer_points[: saved.num_racer_points]
 
-    def _continue_journal(self, journal: Path, saved: _SavedCollector) -> None:
+    def _continue_journal(self, journal: Path) -> None:
+        saved = self._counts
         found = read_journal(journal, JournalEnd(saved.timestep, saved.num_points, saved.num_racer_points))
         self._points, self._racer_points = found.points, found.racer_points
         num_found, num_saved = len(found.points) + len(found.racer_points), saved.num_points + saved.num_racer_points
         if num_found != num_saved:
             _log.warning(
-                f"{journal}: holds {num_found} of the {num_saved} points up to step {self._timestep}; the "
+                f"{journal}: holds {num_found} of the {num_saved} points up to step {saved.timestep}; the "
                 "series continues with a gap."
             )
         self._journal = Journal(journal, found.num_bytes)
@@ -292,7 +257,3 @@ class MetricsCollector:
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _nan_if_none(value: float | None) -> float:
-    return math.nan if value is None else value

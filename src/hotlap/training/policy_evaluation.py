@@ -31,6 +31,7 @@ FINAL_SEED = 2_000_000_011
 # In a selection, one failed start in a hundred counts as much as laps that are 3 % longer, one lap in a hundred that is
 # not clean as much as laps that are 1 % longer.
 FAILURE_COST, UNCLEAN_COST = 3.0, 1.0
+_LOGGED_LAPS = ("mean_reward", "completion_rate", "clean_lap_rate", "median_lap_time_sec", "gap_to_optimal")
 MAX_EPISODE_STEPS = 100_000  # an episode that nothing else ends is cut off here
 
 
@@ -102,14 +103,8 @@ class PolicyEvaluator:
         config = self._config
         if config.is_racer:
             return _racer_returns(policy, config, episodes, seed)
-        return evaluate_returns(
-            policy.act,
-            config.env,
-            config.env_args,
-            episodes=episodes,
-            seed=seed,
-            max_steps=MAX_EPISODE_STEPS,
-        )
+        limits = {"episodes": episodes, "seed": seed, "max_steps": MAX_EPISODE_STEPS}
+        return evaluate_returns(policy.act, config.env, config.env_args, **limits)
 
 
 @contextmanager
@@ -126,13 +121,7 @@ def _preserved_generators() -> Iterator[None]:
 
 def score_laps(laps: Evaluation) -> PolicyScore:
     """Rank by completion and clean laps to a tenth each, then by lap time, lengthened by failures and unclean laps."""
-    optional = {
-        "clean_lap_rate": laps.clean_lap_rate,
-        "median_lap_time_sec": laps.median_lap_time_sec,
-        "gap_to_optimal": laps.gap_to_optimal,
-    }
-    figures = {"eval/mean_reward": laps.mean_reward, "eval/completion_rate": laps.completion_rate}
-    figures |= {f"eval/{name}": value for name, value in optional.items() if value is not None}
+    figures = {f"eval/{name}": value for name in _LOGGED_LAPS if (value := getattr(laps, name)) is not None}
     lap_s, completed, clean = laps.median_lap_time_sec, laps.completion_rate, laps.clean_lap_rate or 0.0
     longer = 1.0 + FAILURE_COST * (1.0 - completed) + UNCLEAN_COST * (1.0 - clean)
     score = (

@@ -34,11 +34,11 @@ OnProgress = Callable[[TrainingProgress], None]
 
 
 class ProgressReporter:
-    """Calls `on_progress` at the start, a few times a second, and at the end."""
+    """Calls `on_progress`, if there is one, at the start, a few times a second, and at the end."""
 
     def __init__(
         self,
-        on_progress: OnProgress,
+        on_progress: OnProgress | None,
         total: int,
         mean_return: Callable[[], float | None] = lambda: None,
         latest_racer: Callable[[], Mapping[str, float]] = dict,
@@ -63,6 +63,8 @@ class ProgressReporter:
 
     def _report(self, step: int, *, is_end: bool = False) -> None:
         self._reported_s = time.monotonic()
+        if self._on_progress is None:
+            return
         elapsed_s = max(self._reported_s - self._started_s, 1e-9)
         laps = self._latest_racer()
         self._on_progress(

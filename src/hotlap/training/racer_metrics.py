@@ -1,7 +1,5 @@
 """Counts the laps and episodes of cars in training, and turns them into the figures `racer/*`."""
 
-from typing import Any
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +74,3 @@ class LapTotals(msgspec.Struct, forbid_unknown_fields=True):
         if self.flying_s and optimal_lap_s is not None:
             figures["racer/gap_to_optimal"] = float(np.median(self.flying_s)) / optimal_lap_s - 1.0
         return figures
-
-    def as_plain(self) -> dict[str, Any]:
-        """The totals as plain JSON data."""
-        return dict(msgspec.to_builtins(self))

@@ -93,22 +93,16 @@ class ExperimentResults(Document, frozen=True, omit_defaults=True):
 
 
 @dataclass(frozen=True)
-class RunTotals:
-    """What a run took in all; times in seconds since 1970, durations summed over all resumes."""
+class FinishedRun:
+    """What a run took in all, over all resumes, and what its final evaluation found; times in seconds since 1970."""
 
     started_s: float
     ended_s: float
     trained_s: float
     num_episodes: int
-
-
-@dataclass(frozen=True)
-class FinalFigures:
-    """What the final evaluation found: returns of the final model, laps of the chosen one, figures of the best one."""
-
-    returns: Returns
-    laps: "Evaluation | None" = None
-    best: dict[str, Any] | None = None
+    returns: Returns  # of the final model
+    laps: "Evaluation | None" = None  # of the chosen model
+    best: dict[str, Any] | None = None  # the figures of the best model
 
 
 def best_model(model: ModelFile, config: RunConfig, found: "Evaluation | Returns") -> dict[str, Any]:
@@ -116,28 +110,29 @@ def best_model(model: ModelFile, config: RunConfig, found: "Evaluation | Returns
     about = {"model_file": model.path.name, "step": model.card.step}
     if not isinstance(found, Returns):
         return {**about, **found.as_dict()}
+    return {**about, **_return_figures(config, found)}
+
+
+def _return_figures(config: RunConfig, returns: Returns) -> dict[str, Any]:
+    """What the entries `metrics` and `best` of the document both tell about returns."""
     return {
-        **about,
-        "final_reward_mean": found.mean,
-        "final_reward_std": found.std,
-        "episode_length_mean": found.length_mean,
-        "converged": is_converged(found.mean, reward_threshold(config.env)),
+        "final_reward_mean": returns.mean,
+        "final_reward_std": returns.std,
+        "episode_length_mean": returns.length_mean,
+        "converged": is_converged(returns.mean, reward_threshold(config.env)),
     }
 
 
-def make_results(
-    folder: RunFolder, config: RunConfig, card: ModelCard, totals: RunTotals, figures: FinalFigures
-) -> ExperimentResults:
+def make_results(folder: RunFolder, config: RunConfig, card: ModelCard, run: FinishedRun) -> ExperimentResults:
     """The document of a finished run; `card` is that of its final model."""
-    returns, laps = figures.returns, figures.laps
     return ExperimentResults(
         metadata=RunMetadata(
             experiment_id=config.experiment_id,
             algorithm=config.algo,
             environment=config.env,
             seed=config.seed,
-            start_time=utc_text(totals.started_s),
-            end_time=utc_text(totals.ended_s),
+            start_time=utc_text(run.started_s),
+            end_time=utc_text(run.ended_s),
             total_timesteps=card.step,
         ),
         model=ModelSummary(
@@ -147,18 +142,15 @@ def make_results(
             checkpoints=tuple(CheckpointManager(folder.path).names()),
         ),
         metrics=FinalMetrics(
-            final_reward_mean=returns.mean,
-            final_reward_std=returns.std,
-            episode_length_mean=returns.length_mean,
-            total_episodes=totals.num_episodes,
-            training_time_seconds=totals.trained_s,
-            converged=is_converged(returns.mean, reward_threshold(config.env)),
+            total_episodes=run.num_episodes,
+            training_time_seconds=run.trained_s,
+            **_return_figures(config, run.returns),
         ),
         hyperparameters=as_plain(config.hyperparameters),
         environment=_describe_environment(config, card),
         provenance=provenance(card.config_digest, card.weights_digest, card.track_digest),
-        evaluation=None if laps is None else laps.as_dict(),
-        best=figures.best,
+        evaluation=None if run.laps is None else run.laps.as_dict(),
+        best=run.best,
     )
 
 

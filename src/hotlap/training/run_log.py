@@ -4,7 +4,9 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+import msgspec
 
 from hotlap.errors import DivergedError
 from hotlap.learning.events import StepEvents
@@ -15,12 +17,7 @@ MIN_WINDOW = 100  # episodes behind `rollout/ep_rew_mean`, as in stable-baseline
 # The loss among the figures of an algorithm: PPO's, A2C's, SAC's.
 _LOSSES = (("train/loss",), ("train/policy_loss", "train/value_loss"), ("train/actor_loss", "train/critic_loss"))
 
-
-class LogOutput(Protocol):
-    """Takes the figures of a step."""
-
-    def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Write them."""
+LogOutput = Callable[[Mapping[str, float], int], object]  # takes the figures of a step
 
 
 class RunLog:
@@ -46,14 +43,9 @@ class RunLog:
         self._terms: dict[str, tuple[float, int]] = {}  # sum and count of each reward term
         self._laps = LapTotals()
         self._figures: dict[str, float] = {}  # of updates since the last dump; the newest of each name
-        self._num_new = 0  # episodes since the last dump
+        self.num_new_episodes = 0  # since the last dump
         self._clock = clock
         self._begin: tuple[float, int] | None = None  # time and step at which this process began
-
-    @property
-    def num_new_episodes(self) -> int:
-        """Episodes that ended since the last dump."""
-        return self._num_new
 
     @property
     def mean_return(self) -> float | None:
@@ -73,7 +65,7 @@ class RunLog:
             episodes = list(events.episodes())
             self._episodes.extend(episodes)
             self._successes.extend(events.successes)
-            self._num_new += len(episodes)
+            self.num_new_episodes += len(episodes)
             self._laps.add(events, first_lap_is_flying=self._first_lap_is_flying)
 
     def add_update(self, figures: Mapping[str, float]) -> float | None:
@@ -98,8 +90,8 @@ class RunLog:
             elapsed_s = max(self._clock() - self._begin[0], 1e-9)
             figures["time/fps"] = int((step - self._begin[1]) / elapsed_s)
         for output in outputs:
-            output.write(figures | self._figures, step)
-        self._terms, self._laps, self._figures, self._num_new = {}, LapTotals(), {}, 0
+            output(figures | self._figures, step)
+        self._terms, self._laps, self._figures, self.num_new_episodes = {}, LapTotals(), {}, 0
 
     def get_state(self) -> dict[str, Any]:
         """The last episodes, and what is not written yet, as plain JSON data."""
@@ -107,9 +99,9 @@ class RunLog:
             "episodes": [list(episode) for episode in self._episodes],
             "successes": list(self._successes),
             "terms": {name: list(pair) for name, pair in self._terms.items()},
-            "laps": self._laps.as_plain(),
+            "laps": msgspec.to_builtins(self._laps),
             "figures": dict(self._figures),
-            "num_new": self._num_new,
+            "num_new": self.num_new_episodes,
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -119,7 +111,7 @@ class RunLog:
         self._successes = deque(map(bool, state["successes"]), maxlen=window)
         self._terms = {name: (float(total), int(count)) for name, (total, count) in state["terms"].items()}
         self._laps = build_record(LapTotals, state["laps"], "laps of the log")
-        self._figures, self._num_new = dict(state["figures"]), int(state["num_new"])
+        self._figures, self.num_new_episodes = dict(state["figures"]), int(state["num_new"])
 
 
 def find_loss(figures: Mapping[str, float]) -> float | None:

@@ -59,20 +59,21 @@ class RunWriter:
         self.folder.refuse_links()
         self.collector = self._open_collector(checkpoint)
         self._open_files.callback(self.collector.close)
-        if checkpoint is None:
-            drop_events_after(self.folder.tensorboard, -1)
-        else:
-            step = checkpoint.snapshot.step
-            drop_events_after(self.folder.tensorboard, step, with_evaluation=_is_evaluated(checkpoint, step))
+        last = -1 if checkpoint is None else checkpoint.snapshot.step
+        is_evaluated = checkpoint is None or _is_evaluated(checkpoint)
+        drop_events_after(self.folder.tensorboard, last, with_evaluation=is_evaluated)
         for pattern in (".*.partial", f"{TENSORBOARD_NAME}/.events.*.partial"):
             for draft in self.folder.path.glob(pattern):
                 draft.unlink(missing_ok=True)
         self._events = EventWriter(self.folder.tensorboard)
         self._open_files.callback(self._events.close)
-        self.log_outputs += [self._events, _RacerSeries(self.collector)]
+        self.log_outputs += [
+            self._events.write,
+            lambda figures, step: self.collector.note_racer(step, figures),
+        ]
         for logger in open_loggers(self._loggers, self._config, self.folder, _kept_steps(checkpoint)):
             self._open_files.callback(logger.close)
-            self.log_outputs.append(logger)
+            self.log_outputs.append(logger.write)
 
     @property
     def has_best(self) -> bool:
@@ -139,24 +140,22 @@ class RunWriter:
     def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
         """Log the figures of an evaluation at once: the logger's next dump has a later step."""
         for output in self.log_outputs:
-            output.write(figures, step)
+            output(figures, step)
 
     def close(self) -> None:
         """Write what is left in memory and close the files."""
         self._open_files.close()
 
     def _open_collector(self, checkpoint: Checkpoint | None) -> MetricsCollector:
-        if checkpoint is not None:
-            saved = _saved_metrics(checkpoint)
-            self._restore_journal(saved)
-            return MetricsCollector.resume(self.folder.journal, saved)
-        return _new_collector(self._config, self.folder.journal)
-
-    def _restore_journal(self, saved: Mapping[str, Any]) -> None:
-        """A finished run has no journal: where it is extended, the points come from its metrics document."""
-        if not self.folder.journal.exists() and self.folder.metrics.exists():
+        journal, document = self.folder.journal, self.folder.metrics
+        if checkpoint is None:
+            return _new_collector(self._config, journal)
+        saved = _saved_metrics(checkpoint)
+        # A finished run has no journal: where it is extended, the points come from its metrics document.
+        if not journal.exists() and document.exists():
             end = JournalEnd(int(saved["timestep"]), int(saved["num_points"]), int(saved.get("num_racer_points", 0)))
-            write_atomically(self.folder.journal, encode_journal(TrainingMetrics.load(self.folder.metrics), end))
+            write_atomically(journal, encode_journal(TrainingMetrics.load(document), end))
+        return MetricsCollector.resume(journal, saved)
 
     def _make_card(self, snapshot: Snapshot) -> ModelCard:
         return make_card(self._config, self._spaces, snapshot.step, tensors_digest(snapshot.groups[POLICY_GROUP]))
@@ -173,7 +172,10 @@ class RunWriter:
 
 
 class SilentRunWriter(RunWriter):
-    """Writes nothing, for a process that takes part in a run whose files another process writes."""
+    """Writes nothing, for a process that takes part in a run whose files another process writes.
+
+    It has no log outputs, and such a process writes no final model and no results.
+    """
 
     is_silent = True
     has_best = True
@@ -193,27 +195,6 @@ class SilentRunWriter(RunWriter):
     def save_best(self, snapshot: Snapshot) -> None:
         """Do nothing."""
 
-    def save_final(self, snapshot: Snapshot) -> ModelCard:
-        """Refuse: a silent run has no final model to evaluate."""
-        raise NotImplementedError
-
-    def save_results(self, results: ExperimentResults) -> None:
-        """Do nothing."""
-
-    def log_evaluation(self, figures: Mapping[str, float], step: int) -> None:
-        """Do nothing."""
-
-
-class _RacerSeries:
-    """Passes on to the metrics what is logged under `racer/*`."""
-
-    def __init__(self, collector: MetricsCollector) -> None:
-        self._collector = collector
-
-    def write(self, figures: Mapping[str, float], step: int) -> None:
-        """Pass on the figures logged at a step."""
-        self._collector.note_racer(step, figures)
-
 
 def _new_collector(config: RunConfig, journal: Path | None) -> MetricsCollector:
     return MetricsCollector(
@@ -226,14 +207,14 @@ def _kept_steps(checkpoint: Checkpoint | None) -> Callable[[int, bool], bool] | 
     if checkpoint is None:
         return None
     last = checkpoint.snapshot.step
-    has_evaluation = _is_evaluated(checkpoint, last)
+    has_evaluation = _is_evaluated(checkpoint)
     return lambda step, is_evaluation: step < last or (step == last and (has_evaluation or not is_evaluation))
 
 
-def _is_evaluated(checkpoint: Checkpoint, step: int) -> bool:
+def _is_evaluated(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint knows of an evaluation at its step; the one at the end of a run may come after it."""
     saved: Mapping[str, Any] = checkpoint.snapshot.plain["bookkeeping"]["checkpointing"]
-    return step in (saved["evaluated_at"], saved.get("laps_logged_at"))
+    return checkpoint.snapshot.step in (saved["evaluated_at"], saved.get("laps_logged_at"))
 
 
 def _saved_metrics(checkpoint: Checkpoint) -> Mapping[str, Any]:

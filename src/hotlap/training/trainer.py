@@ -39,7 +39,7 @@ from hotlap.training.learners import Learner, build_learner, policy_spaces
 from hotlap.training.model_card import make_card
 from hotlap.training.policy_evaluation import FINAL_SEED, PolicyEvaluator
 from hotlap.training.progress import OnProgress, ProgressReporter
-from hotlap.training.results import ExperimentResults, FinalFigures, RunTotals, best_model, make_results
+from hotlap.training.results import ExperimentResults, FinishedRun, best_model, make_results
 from hotlap.training.run_log import RunLog
 from hotlap.training.run_state import RunState
 from hotlap.training.run_writer import RunWriter, SilentRunWriter
@@ -164,7 +164,7 @@ class _Session:
     def __init__(self, trainer: Trainer, learner: Learner, checkpoint: Checkpoint | None) -> None:
         self._trainer, self._config, self._writer = trainer, trainer.config, trainer.writer
         self._learner, self._checkpoint = learner, checkpoint
-        config, processes = self._config, trainer.processes
+        config = self._config
         self._spaces = policy_spaces(config, learner)
         self.evaluator = PolicyEvaluator(config, make_card(config, self._spaces))
         self._log = RunLog(
@@ -174,16 +174,14 @@ class _Session:
             first_lap_is_flying=config.racer.settings().episode.start != "line",
         )
         self._state = RunState(config, learner, self._log, self._writer)
-        # The leader's evaluations decide which model is the best, in all processes.
-        is_evaluated = not self._writer.is_silent or not processes.is_alone
         self.checkpointing = Checkpointing(
             learner,
             self._state,
             self._writer,
             self.evaluator,
             checkpoint_interval=config.checkpoint.interval,
-            evaluation_interval=config.evaluation.interval if is_evaluated else 0,
-            curve_interval=config.evaluation.curve_interval if is_evaluated else 0,
+            evaluation_interval=config.evaluation.interval,
+            curve_interval=config.evaluation.curve_interval,
             # Where training episodes are too short for a lap, evaluations log the figures `racer/*` instead.
             logs_laps=config.is_racer and not has_time_for_laps(config.racer),
         )
@@ -192,14 +190,12 @@ class _Session:
         else:
             load_start_model(config, learner)
         self._log.logs_laps = not self.checkpointing.logs_laps
-        self._progress: ProgressReporter | None = None
-        if trainer.on_progress is not None:
-            self._progress = ProgressReporter(
-                trainer.on_progress,
-                config.steps,
-                lambda: self._log.mean_return,
-                lambda: self._writer.collector.latest_racer,
-            )
+        self._progress = ProgressReporter(
+            trainer.on_progress,
+            config.steps,
+            lambda: self._log.mean_return,
+            lambda: self._writer.collector.latest_racer,
+        )
 
     # --- the loop ---
 
@@ -224,24 +220,17 @@ class _Session:
             raise
         finally:
             self._writer.close()  # the journal and the log; models and results are written at once
-        if not is_complete:
-            return Outcome(
-                learner.num_timesteps,
-                None,
-                checkpointing.is_saved,
-                checkpointing.num_unsaved,
-                is_stopped=checkpointing.is_stopped,
-            )
-        results = None if self._writer.is_silent and self._trainer.processes.is_alone else self._finish()
-        return Outcome(learner.num_timesteps, results, num_unsaved=checkpointing.num_unsaved)
+        num_unsaved = checkpointing.num_unsaved
+        if is_complete:
+            return Outcome(learner.num_timesteps, self._finish(), num_unsaved=num_unsaved)
+        return Outcome(learner.num_timesteps, None, checkpointing.is_saved, num_unsaved, checkpointing.is_stopped)
 
     def _learn(self) -> bool:
         """Collect, update, log, evaluate and save, to the end of the step budget; False if it was stopped before."""
         learner, checkpointing, collector = self._learner, self.checkpointing, self._writer.collector
         checkpointing.begin_training()
         self._log.begin(learner.num_timesteps)
-        if self._progress is not None:
-            self._progress.begin(learner.num_timesteps)
+        self._progress.begin(learner.num_timesteps)
         while learner.num_timesteps < self._config.steps:
             checkpointing.begin_rollout()  # evaluates and saves where that is due
             for observer in self._trainer.observers:
@@ -256,8 +245,7 @@ class _Session:
                 self._log.dump(learner.num_timesteps, self._writer.log_outputs)
         checkpointing.end_training()
         collector.flush()
-        if self._progress is not None:
-            self._progress.end(learner.num_timesteps)
+        self._progress.end(learner.num_timesteps)
         return True
 
     def _note_step(self, events: StepEvents) -> bool:
@@ -268,8 +256,7 @@ class _Session:
             collector.note_episode(episode_return, length)
         collector.note_step(events.num_timesteps)
         goes_on = self.checkpointing.note_step()
-        if self._progress is not None:
-            self._progress.note(events.num_timesteps)
+        self._progress.note(events.num_timesteps)
         # All of them are told, whatever the first says.
         return all([goes_on, *(observer.on_step(events) for observer in self._trainer.observers)])
 
@@ -291,8 +278,9 @@ class _Session:
         returns = evaluator.evaluate_returns(policy, episodes, FINAL_SEED)
         laps = evaluator.evaluate_file(folder.chosen, episodes) if self._config.is_racer else None
         best = self._evaluate_best(laps) if folder.best.exists() else None
-        totals = RunTotals(self._state.started_s, time.time(), trained_s, self._writer.collector.num_episodes)
-        results = make_results(folder, self._config, card, totals, FinalFigures(returns, laps, best))
+        num_episodes = self._writer.collector.num_episodes
+        run = FinishedRun(self._state.started_s, time.time(), trained_s, num_episodes, returns, laps, best)
+        results = make_results(folder, self._config, card, run)
         self._writer.save_results(results)
         return results
 

@@ -16,6 +16,7 @@ from hotlap.sim.vehicle import TICKS_PER_SECOND
 from hotlap.training.racer_metrics import FIRST_LAP, LapTotals
 
 _LOGGED_TERMS = tuple((key, f"reward/{key}") for key in REWARD_KEYS)
+_EPISODE_START = FIRST_LAP, 0
 _log = logging.getLogger(__name__)
 
 
@@ -41,20 +42,18 @@ class RacerMetricsCallback(BaseCallback):
             raise ConfigError(f"optimal_lap_s must be a positive time in seconds or None, got {optimal_lap_s!r:.40}.")
         self.optimal_lap_s = optimal_lap_s
         self.first_lap_is_flying = first_lap_is_flying
-        # Per car: the lap it is on, and the tick of its episode at which that lap began.
-        self._laps: list[int] = []
-        self._lap_ticks: list[int] = []
+        # Of cars with a lap behind them in this episode: the lap they are on, and the tick at which it began.
+        self._lap_starts: dict[int, tuple[int, int]] = {}
         self._new = LapTotals()  # not yet passed to the logger
         self._logged = LapTotals()  # last passed to the logger
 
     def _on_training_start(self) -> None:
         if self.num_timesteps == 0:  # then the environments were reset
-            self._laps, self._lap_ticks = [], []
+            self._lap_starts.clear()
 
     def _on_step(self) -> bool:
         infos = self.locals.get("infos", ())
         dones = np.asarray(self.locals.get("dones", ()), np.bool_)
-        self._add_cars(max(len(infos), len(dones)))
         means = self._batch_means()
         if means is not None:
             self._record_terms(means)
@@ -64,9 +63,9 @@ class RacerMetricsCallback(BaseCallback):
                     self._record_terms(info)
                 self._add_laps(car, info)
         for car in dones.nonzero()[0].tolist():
+            lap, _ = self._lap_starts.pop(car, _EPISODE_START)
             self._new.num_episodes += 1
-            self._new.num_completed += self._laps[car] > FIRST_LAP
-            self._laps[car], self._lap_ticks[car] = FIRST_LAP, 0
+            self._new.num_completed += lap > FIRST_LAP
         # An off-policy logger is dumped within the rollout, right after the episode that just ended.
         if not self._new.is_empty and self._off_policy_values() is not None:
             self._log_totals()
@@ -74,12 +73,6 @@ class RacerMetricsCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         self._log_totals()
-
-    def _add_cars(self, num_cars: int) -> None:
-        missing = num_cars - len(self._laps)
-        if missing > 0:
-            self._laps += [FIRST_LAP] * missing
-            self._lap_ticks += [0] * missing
 
     def _batch_means(self) -> Mapping[str, float] | None:
         """The means of the reward terms over all cars at this step, if the cars give them."""
@@ -102,21 +95,19 @@ class RacerMetricsCallback(BaseCallback):
         number and mean are exact, and the best is never better than the true one.
         """
         lap_s, tick = info.get("lapTime"), info.get("stepCount")
-        before = self._laps[car]
+        before, began_at = self._lap_starts.get(car, _EPISODE_START)
         lap = info.get("lap", before if lap_s is None else before + 1)
         if lap < before:  # a new episode without `done` before it
-            before = self._laps[car] = FIRST_LAP
-            self._lap_ticks[car] = 0
+            before, began_at = self._lap_starts[car] = _EPISODE_START
         if lap_s is not None:
             self._new.add_lap(float(lap_s))
             if info.get("lapClean") and (self.first_lap_is_flying or lap - 1 > FIRST_LAP):
                 self._new.flying_s.append(float(lap_s))
         elif lap > before and tick is not None:
             count = int(lap - before)
-            self._new.add_lap((tick - self._lap_ticks[car]) / TICKS_PER_SECOND / count, count)
+            self._new.add_lap((tick - began_at) / TICKS_PER_SECOND / count, count)
         if lap_s is not None or lap > before:
-            self._laps[car] = int(lap)
-            self._lap_ticks[car] = int(tick or 0)
+            self._lap_starts[car] = int(lap), int(tick or 0)
 
     def _off_policy_values(self) -> Mapping[str, Any] | None:
         """What an off-policy algorithm's logger holds until its next dump; None for an on-policy algorithm."""

@@ -76,22 +76,8 @@ class OnPolicy(BudgetedAlgorithm, OnPolicyAlgorithm):
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
         """Collect a rollout, or what is left of the budget."""
-        num_steps = self.plan.num_steps
-        if rollout_buffer.buffer_size != num_steps:
-            self.rollout_buffer = self._make_buffer(num_steps)
-        return super().collect_rollouts(env, callback, self.rollout_buffer, num_steps)
-
-    def _make_buffer(self, num_steps: int) -> RolloutBuffer:
-        return type(self.rollout_buffer)(
-            num_steps,
-            self.observation_space,
-            self.action_space,
-            device=self.device,
-            gamma=self.gamma,
-            gae_lambda=self.gae_lambda,
-            n_envs=self.n_envs,
-            **self.rollout_buffer_kwargs,
-        )
+        rollout_buffer.buffer_size = self.plan.num_steps  # its arrays are made anew before each rollout
+        return super().collect_rollouts(env, callback, rollout_buffer, rollout_buffer.buffer_size)
 
 
 class HotlapPPO(OnPolicy, PPO):
@@ -156,11 +142,10 @@ class HotlapSAC(BudgetedAlgorithm, SAC):
         return super().collect_rollouts(env, callback, planned, *args, **kwargs)
 
     def named_optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """Those of the actor, the critic and, where it is learned, the entropy coefficient."""
-        found = {"actor": self.actor.optimizer, "critic": self.critic.optimizer}
-        if self.ent_coef_optimizer is not None:
-            found["entropy"] = self.ent_coef_optimizer
-        return found
+        """Those of the actor, the critic and the entropy coefficient."""
+        model: Any = self
+        parts = {"actor": model.actor.optimizer, "critic": model.critic.optimizer}
+        return parts | {"entropy": model.ent_coef_optimizer}  # the coefficient is always learned
 
 
 ALGORITHMS: dict[str, type[BudgetedAlgorithm]] = {"ppo": HotlapPPO, "a2c": HotlapA2C, "sac": HotlapSAC}

@@ -189,18 +189,18 @@ class _Teller(BaseCallback):
         self._cars = env if isinstance(env, RacerVecEnv) else None
 
     def _on_step(self) -> bool:
-        infos, dones = self.locals["infos"], np.asarray(self.locals["dones"], np.bool_)
-        if self._cars is not None:
-            return self.tell(self._cars.step_events(self.num_timesteps, infos))
-        ended = np.flatnonzero(dones)
-        episodes = [infos[index].get("episode") or {"r": np.nan, "l": 0} for index in ended]
+        infos, ended = self.locals["infos"], np.asarray(self.locals["dones"], np.bool_)
+        rows, records = self._cars.ended_laps_and_episodes(ended) if self._cars else (np.flatnonzero(ended), None)
+        episodes = [infos[row].get("episode") or {"r": np.nan, "l": 0} for row in rows]
         return self.tell(
             StepEvents(
                 self.num_timesteps,
-                ended,
-                np.ones(len(ended), np.bool_),
+                rows,
+                ended[rows],
                 np.array([episode["r"] for episode in episodes], np.float64),
                 np.array([episode["l"] for episode in episodes], np.int64),
-                successes=tuple(bool(infos[index]["is_success"]) for index in ended if "is_success" in infos[index]),
+                records,
+                self._cars.reward_term_means if self._cars else {},
+                tuple(bool(infos[row]["is_success"]) for row in rows if "is_success" in infos[row]),
             )
         )

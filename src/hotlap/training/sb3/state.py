@@ -43,7 +43,7 @@ def capture(model: BudgetedAlgorithm, *, with_replay: bool = True) -> dict[str, 
         "rng": capture_generators(model),
     }
     if with_replay and is_off_policy(model):
-        found[REPLAY_GROUP] = _replay_state(_replay_buffer(model))
+        found[REPLAY_GROUP] = _replay_state(model)
     return found
 
 
@@ -65,7 +65,7 @@ def restore(model: BudgetedAlgorithm, saved: Mapping[str, Any]) -> None:
     if saved["learner"]["log_ent_coef"] is not None:
         model.log_ent_coef.data.copy_(torch.as_tensor(saved["learner"]["log_ent_coef"]))  # type: ignore[attr-defined]
     if is_off_policy(model):
-        _restore_replay(_replay_buffer(model), saved)
+        _restore_replay(model, saved)
 
 
 def policy_arrays(model: BudgetedAlgorithm) -> PolicyArrays:
@@ -79,9 +79,8 @@ def load_policy(model: BudgetedAlgorithm, policy: PolicyArrays) -> None:
     """Give a new algorithm the weights of a model, and its statistics of observations where it normalizes them."""
     model.policy.load_state_dict(_tensors(policy.weights))
     env = model.get_vec_normalize_env()
-    observations: Any = env.obs_rms if env is not None and env.norm_obs else None
-    if observations is not None:
-        _restore_statistics(observations, "obs", policy.normalizer)
+    if env is not None and env.norm_obs:
+        _restore_statistics(_statistics(env)["obs"], "obs", policy.normalizer)
 
 
 def _tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, torch.Tensor]:
@@ -170,8 +169,8 @@ def normalizer_arrays(env: VecNormalize) -> dict[str, NDArray[Any]]:
 
 def _statistics(env: VecNormalize) -> dict[str, RunningMeanStd]:
     """Those of the returns and, where they are normalized, of the observations (never a dict of them)."""
-    observations: Any = env.obs_rms if env.norm_obs else None
-    return {"return": env.ret_rms} if observations is None else {"return": env.ret_rms, "obs": observations}
+    observations: Any = env.obs_rms if env.norm_obs else None  # without, there is no such attribute
+    return {"return": env.ret_rms} | ({"obs": observations} if env.norm_obs else {})
 
 
 def _restore_normalizer(env: VecNormalize, saved: Mapping[str, NDArray[Any]]) -> None:
@@ -192,41 +191,31 @@ def _restore_statistics(statistics: RunningMeanStd, name: str, saved: Mapping[st
 # --- the replay buffer ---
 
 
-def _replay_state(buffer: ReplayBuffer) -> Tree:
+def replay_arrays(model: BudgetedAlgorithm) -> dict[str, NDArray[Any]]:
+    """The arrays of a replay buffer by name, one per key of a dict of observations; none without a buffer."""
+    found: dict[str, NDArray[Any]] = {}
+    for name in _REPLAY_ARRAYS if is_off_policy(model) else ():
+        value = getattr(model.replay_buffer, name)  # type: ignore[attr-defined]
+        found |= {f"{name}:{key}": array for key, array in value.items()} if isinstance(value, dict) else {name: value}
+    return found
+
+
+def _replay_state(model: Any) -> Tree:
     """The filled rows of every array."""
-    filled = buffer.buffer_size if buffer.full else buffer.pos
-    rows = {name: array[:filled] for name, array in _arrays_of(buffer).items()}
+    buffer: ReplayBuffer = model.replay_buffer
+    rows = {name: array[: buffer.size()] for name, array in replay_arrays(model).items()}
     return {"position": buffer.pos, "is_full": buffer.full, "rows": rows}
 
 
-def _restore_replay(buffer: ReplayBuffer, state: Mapping[str, Any]) -> None:
+def _restore_replay(model: Any, state: Mapping[str, Any]) -> None:
     if REPLAY_GROUP not in state:
         raise StateError(
             "state: its replay buffer was removed when newer checkpoints were written. Resume from one of those."
         )
-    saved = state[REPLAY_GROUP]
-    for name, array in _arrays_of(buffer).items():
+    saved, buffer = state[REPLAY_GROUP], model.replay_buffer
+    for name, array in replay_arrays(model).items():
         rows = saved["rows"][name]
         if rows.shape[1:] != array.shape[1:] or len(rows) > len(array):
             raise StateError(f"state: its replay buffer has {name} of shape {rows.shape}; this run's {array.shape}.")
         array[: len(rows)] = rows
     buffer.pos, buffer.full = int(saved["position"]), bool(saved["is_full"])
-
-
-def _replay_buffer(model: BudgetedAlgorithm) -> ReplayBuffer:
-    buffer: ReplayBuffer = model.replay_buffer  # type: ignore[attr-defined]
-    return buffer
-
-
-def replay_arrays(model: BudgetedAlgorithm) -> dict[str, NDArray[Any]]:
-    """The arrays of a replay buffer by name; none for an algorithm without one."""
-    return _arrays_of(_replay_buffer(model)) if is_off_policy(model) else {}
-
-
-def _arrays_of(buffer: ReplayBuffer) -> dict[str, NDArray[Any]]:
-    """The arrays by name; a dict of observations gives one array per key."""
-    found: dict[str, NDArray[Any]] = {}
-    for name in _REPLAY_ARRAYS:
-        value = getattr(buffer, name)
-        found |= {f"{name}:{key}": array for key, array in value.items()} if isinstance(value, dict) else {name: value}
-    return found

@@ -260,8 +260,6 @@ def test_bad_actions_are_refused_and_nothing_moves(env_id, actions):
         ("hotlap/Racer-v0", {}, "'hotlap/Racer-v0' is not among EnvPool's"),
         ("LunarLander-v3", {"wheels": 3}, "EnvPool refuses.*wheels"),
         ("LunarLander-v3", {"max_episode_steps": "many"}, "EnvPool refuses"),
-        ("LunarLander-v3", {"num_envs": 0}, "num_envs and num_threads must be 1 or more"),
-        ("LunarLander-v3", {"threads": 0}, "num_envs and num_threads must be 1 or more"),
         ("LunarLander-v3", {"batch_size": 2}, "env_args: batch_size is set by"),
         ("LunarLander-v3", {"env_seed": [1, 2, 3]}, "env_args: env_seed is set by"),
         ("FrozenLake-v1", {}, "observations must be one player's Box, got Discrete"),

@@ -35,8 +35,6 @@ class EnvPoolVecEnv(BatchVecEnv):
     def __init__(
         self, env_id: str, num_envs: int, seed: int, num_threads: int, env_args: Mapping[str, Any] | None = None
     ) -> None:
-        if num_envs < 1 or num_threads < 1:
-            raise ConfigError(f"num_envs and num_threads must be 1 or more, got {num_envs} and {num_threads}.")
         env_args = env_args or {}
         for key in RESERVED & set(env_args):
             raise ConfigError(f"env_args: {key} is set by the run's configuration. Leave it out.")

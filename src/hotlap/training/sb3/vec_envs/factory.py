@@ -11,7 +11,7 @@ from hotlap.runs.run_config import RacerOptions, RunConfig
 from hotlap.runs.state_tree import Tree
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.training.sb3.vec_envs.envpool import EnvPoolVecEnv
-from hotlap.training.sb3.vec_envs.gymnasium_envs import capture_envs, make_gymnasium_envs, restore_envs
+from hotlap.training.sb3.vec_envs.gymnasium_envs import GymnasiumVecEnv
 from hotlap.training.sb3.vec_envs.racer import RacerVecEnv
 
 _log = logging.getLogger(__name__)
@@ -29,32 +29,32 @@ class TrainingEnvs:
         try:
             _check_spaces(config, self.base_env)
             if config.normalize.is_on:
-                self.env = _normalized(config, self.base_env)
+                self.env = VecNormalize(
+                    self.base_env,
+                    norm_obs=config.normalize.obs,
+                    norm_reward=config.normalize.reward,
+                    clip_obs=config.normalize.clip_obs,
+                    clip_reward=config.normalize.clip_reward,
+                    gamma=config.hyperparameters.gamma,
+                )
         except BaseException:
             self.base_env.close()
             raise
 
     def capture(self) -> Tree:
         """The state of the environments; None if they cannot be saved."""
-        if isinstance(self.base_env, RacerVecEnv):
-            return self.base_env.get_state()
-        if isinstance(self.base_env, EnvPoolVecEnv):
-            return None
-        return capture_envs(self.base_env)
+        return None if isinstance(self.base_env, EnvPoolVecEnv) else self.base_env.get_state()
 
     def restore(self, saved: Tree) -> bool:
         """Restore the environments; False, with a warning, if their episodes have to restart.
 
         Cars behind a bridge are restored exactly, or StateError is raised.
         """
-        if saved is None:
+        if saved is None or isinstance(self.base_env, EnvPoolVecEnv):
             _log.warning("These environments cannot be saved. %s", _RESTART)
             return False
         try:
-            if isinstance(self.base_env, RacerVecEnv):
-                self.base_env.set_state(saved)
-            else:
-                restore_envs(self.base_env, saved)
+            self.base_env.set_state(saved)
         except StateError as error:
             if self._is_remote:
                 raise
@@ -67,9 +67,7 @@ class TrainingEnvs:
         self.env.close()
 
 
-def make_cars(
-    racer: RacerOptions, num_cars: int, num_threads: int | None = None, bridge: Mapping[str, str] | None = None
-) -> RacerVecEnv:
+def make_cars(racer: RacerOptions, num_cars: int, bridge: Mapping[str, str] | None = None) -> RacerVecEnv:
     """Our cars, in this process or behind a `bridge`, with the track, observations and action repeat of a run."""
     return RacerVecEnv(
         num_cars,
@@ -79,30 +77,16 @@ def make_cars(
         stack=racer.stack,
         lap_fourier=racer.lap_fourier,
         observation=racer.observation,
-        num_threads=num_threads,
         bridge=bridge,
     )
 
 
-def _make_base_env(config: RunConfig) -> VecEnv:
-    if config.is_remote:
-        return make_cars(config.racer, config.num_envs, bridge=config.env_args)
+def _make_base_env(config: RunConfig) -> RacerVecEnv | EnvPoolVecEnv | GymnasiumVecEnv:
     if config.is_racer:
-        return make_cars(config.racer, config.num_envs)
+        return make_cars(config.racer, config.num_envs, config.env_args if config.is_remote else None)
     if config.backend == "envpool":
         return EnvPoolVecEnv(config.env, config.num_envs, config.seed, default_threads(), config.env_args)
-    return make_gymnasium_envs(config.env, config.num_envs, config.seed, config.env_args)
-
-
-def _normalized(config: RunConfig, env: VecEnv) -> VecNormalize:
-    return VecNormalize(
-        env,
-        norm_obs=config.normalize.obs,
-        norm_reward=config.normalize.reward,
-        clip_obs=config.normalize.clip_obs,
-        clip_reward=config.normalize.clip_reward,
-        gamma=config.hyperparameters.gamma,
-    )
+    return GymnasiumVecEnv(config.env, config.num_envs, config.seed, config.env_args)
 
 
 def _check_spaces(config: RunConfig, env: VecEnv) -> None:

@@ -21,7 +21,6 @@ from hotlap.envs.spaces import (
     num_observations,
 )
 from hotlap.errors import ConfigError, StateError
-from hotlap.learning.events import StepEvents
 from hotlap.sim.world import NUM_ACTIONS
 from hotlap.tracks.registry import DEFAULT_TRACK
 from hotlap.training.sb3.vec_envs.base import BatchStep, BatchVecEnv, Mask
@@ -153,21 +152,11 @@ class RacerVecEnv(BatchVecEnv):
         self._stack.begin(batch.obs, ended)
         return final_obs
 
-    def step_events(self, num_timesteps: int, infos: Sequence[Info]) -> StepEvents:
-        """The laps and episodes that ended on the last step, whose infos these are."""
-        batch, ended = self.fleet.batch, self._ended if self._ended is not None else np.zeros(self.num_envs, np.bool_)
-        rows = np.flatnonzero(ended | ~np.isnan(batch.infos["lapTime"]))
-        records = np.where(ended[rows], batch.final_infos[rows], batch.infos[rows])
-        episodes = [infos[row].get("episode", {"r": 0.0, "l": 0}) for row in rows.tolist()]
-        return StepEvents(
-            num_timesteps,
-            rows,
-            ended[rows],
-            np.array([episode["r"] for episode in episodes], np.float64),
-            np.array([episode["l"] for episode in episodes], np.int64),
-            records,
-            self.reward_term_means,
-        )
+    def ended_laps_and_episodes(self, ended: Mask) -> tuple[NDArray[np.int64], NDArray[np.void]]:
+        """The cars with a lap or an episode that ended on the last step, and their infos; `ended` are the episodes."""
+        batch = self.fleet.batch
+        cars = np.flatnonzero(ended | ~np.isnan(batch.infos["lapTime"]))
+        return cars, np.where(ended[cars], batch.final_infos[cars], batch.infos[cars])
 
     @property
     def reward_term_means(self) -> Mapping[str, float]:
