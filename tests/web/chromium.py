@@ -38,6 +38,7 @@ class Chromium:
         ]  # fmt: skip
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._pages: list[Page] = []
+        self._kept: list[Page] = []
         self._blank: list[Page] = []  # tabs to be used again: a new one is a new process, which loads everything anew
         self._port = self._wait_for_port()
 
@@ -51,10 +52,15 @@ class Chromium:
             time.sleep(0.05)
         raise AssertionError("Chromium did not start")
 
-    def open(self, url: str, width: int = 1280, height: int = 720, *, is_new: bool = False, **looks) -> "Page":
-        """A tab that shows `url`; `is_new`: as to a visitor of whom the browser remembers nothing."""
+    def open(
+        self, url: str, width: int = 1280, height: int = 720, *, is_new: bool = False, is_kept: bool = False, **looks
+    ) -> "Page":
+        """A tab that shows `url`.
+
+        `is_new`: as to a visitor of whom the browser remembers nothing. `is_kept`: until the browser ends.
+        """
         page = self._blank.pop() if self._blank else self._open_blank()
-        self._pages.append(page)
+        (self._kept if is_kept else self._pages).append(page)
         page.emulate(width, height, **looks)
         page.call("Page.bringToFront")
         if is_new:
@@ -68,7 +74,7 @@ class Chromium:
             return Page(json.load(answer)["webSocketDebuggerUrl"])
 
     def close_pages(self) -> None:
-        """Leave all pages; their tabs are used again."""
+        """Leave all pages but those that are kept; their tabs are used again."""
         for page in self._pages:
             page.leave()
         self._blank += self._pages
@@ -76,7 +82,7 @@ class Chromium:
 
     def close(self) -> None:
         """End the browser and delete its profile."""
-        for page in (*self._pages, *self._blank):
+        for page in (*self._pages, *self._kept, *self._blank):
             page.close()
         end_browser(self._process, self._profile)
 
@@ -141,6 +147,19 @@ class Page:
         """Load `url`, or change the hash where only that differs."""
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
+
+    def show(self, view: str, **address: str) -> None:
+        """Change the address as a link of the page does: another view, `track` or `driver`, without a load."""
+        self.evaluate(f"hotlap.app.go({json.dumps(view)}, {json.dumps(address)})")
+        self.wait(f"hotlap.state().view === {json.dumps(view)} && hotlap.state().message")
+
+    def use_again(self) -> None:
+        """Show the page that an earlier test used as a visitor would see it first."""
+        self.call("Page.bringToFront")
+        self.wait("window.hotlap?.app.track")
+        self.evaluate("window.hotlap.setPace(1)")
+        self.show("watch", track="track-01")
+        self.errors.clear()
 
     def delay(self, milliseconds: int) -> None:
         """Let every answer of a server come this much later."""

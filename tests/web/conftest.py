@@ -136,3 +136,30 @@ def open_page(shared_browser: Chromium) -> Iterator[Callable[..., Page]]:
     """Opens pages in the shared browser as to a new visitor; they end with the test, and their tabs are used again."""
     yield lambda url, *size, **looks: shared_browser.open(url, *size, is_new=True, **looks)
     shared_browser.close_pages()
+
+
+@pytest.fixture(scope="session")
+def first_static_page(static_page: ServedPage, shared_browser: Chromium) -> Page:
+    """The static page in a tab that stays open."""
+    return shared_browser.open(static_page.url, is_new=True, is_kept=True)
+
+
+@pytest.fixture(scope="session")
+def first_server_page(web_server: ServedPage, shared_browser: Chromium) -> Page:
+    """The page with its server in a tab that stays open."""
+    return shared_browser.open(web_server.url, is_new=True, is_kept=True)
+
+
+@pytest.fixture
+def used_page(first_static_page: Page) -> Page:
+    """The static page, opened once for all tests that need no load of their own; they change its address by `show`."""
+    first_static_page.use_again()
+    return first_static_page
+
+
+@pytest.fixture
+def used_server_page(first_server_page: Page) -> Page:
+    """The page with its server, opened once like `used_page`."""
+    first_server_page.use_again()
+    first_server_page.wait("hotlap.state().connected")
+    return first_server_page
