@@ -154,11 +154,11 @@ class Page:
         self.wait(f"hotlap.state().view === {json.dumps(view)} && hotlap.state().message")
 
     def use_again(self) -> None:
-        """Show the page that an earlier test used as a visitor would see it first."""
+        """Show what a new visitor sees first, in a page that an earlier test used."""
         self.call("Page.bringToFront")
         self.wait("window.hotlap?.app.track")
         self.evaluate("window.hotlap.setPace(1)")
-        self.show("watch", track="track-01")
+        self.show("watch", track="track-01", driver="champion")
         self.errors.clear()
 
     def delay(self, milliseconds: int) -> None:

@@ -104,8 +104,9 @@ def test_golden_traces_in_the_browser_give_the_physics_version(used_page):
     assert golden_in_browser(used_page) == hotlap.PHYSICS_VERSION
 
 
-def test_keys_drive_restart_and_pause(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
+def test_keys_drive_restart_and_pause(used_page):
+    page = used_page
+    page.show("race")
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     page.key("ArrowUp", True)
@@ -126,6 +127,7 @@ def test_keys_drive_restart_and_pause(static_page, open_page):
     page.key("ArrowUp", False)
     page.key("ArrowLeft", True)  # and WASD
     page.wait("hotlap.state().tick > 30")
+    page.key("ArrowLeft", False)
     assert page.errors == []
 
 

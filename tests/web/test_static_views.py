@@ -98,8 +98,9 @@ def test_no_panel_hides_a_part_of_the_whole_track(used_page, track):
     assert page.evaluate(COVERED) == 0
 
 
-def test_the_race_pauses_when_the_window_loses_focus(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
+def test_the_race_pauses_when_the_window_loses_focus(used_page):
+    page = used_page
+    page.show("race")
     page.click("[data-action=start]")
     page.wait("hotlap.state().racing", 20)
     page.evaluate("void window.dispatchEvent(new Event('blur'))")
@@ -193,8 +194,8 @@ COMPARE = """(() => {
 })()"""
 
 
-def test_where_frames_come_late_the_turned_ground_has_half_the_pixels_and_the_same_place(static_page, open_page):
-    page = open_page(static_page.url)
+def test_where_frames_come_late_the_turned_ground_has_half_the_pixels_and_the_same_place(used_page):
+    page = used_page
     page.wait("hotlap.state().tick > 30")
     found = page.evaluate(COMPARE)
     assert (found["isLateAt60Hz"], found["isLateAt25Hz"], found["width"]) == (False, True, 0)
