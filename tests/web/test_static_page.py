@@ -143,9 +143,16 @@ navigator.getGamepads = () => [null, window.pad];
 """
 
 
-def test_a_gamepad_drives_by_stick_and_triggers(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
-    page.evaluate(GAMEPAD)
+@pytest.fixture
+def page_with_gamepad(used_page):
+    used_page.show("race")
+    used_page.evaluate(GAMEPAD)
+    yield used_page
+    used_page.evaluate("delete navigator.getGamepads")
+
+
+def test_a_gamepad_drives_by_stick_and_triggers(page_with_gamepad):
+    page = page_with_gamepad
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     page.evaluate("pad.buttons[7].value = 0.5")
