@@ -91,8 +91,9 @@ RING = """import('./js/own_tracks.js').then(({ keepOwn }) => keepOwn('ring', { w
 
 
 @pytest.mark.parametrize("track", ["test-010", "ring"])
-def test_generated_and_drawn_roads_are_learned_too(used_page, track):
-    page = used_page
+def test_generated_and_drawn_roads_are_learned_too(static_page, open_page, track):
+    page = open_page(static_page.url)
+    page.wait("window.hotlap?.app.track")
     page.evaluate(RING)
     page.show("learn", track=track)
     page.wait(f"hotlap.app.track?.id === '{track}' && hotlap.app.stage.swarm")
