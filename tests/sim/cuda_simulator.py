@@ -30,6 +30,8 @@ from hotlap.tracks.registry import load_track
 
 NUM_CARS = 3
 NUM_STEPS = 12
+# Each is a thread of this process, those without a car too. The cars are in two blocks, and one thread has no car.
+THREADS_PER_BLOCK = 2
 # Everything by which cars can differ.
 DOMAIN = DomainRules(0.8, 1.1, 0.9, 1.2, 0.7, 1.0, 1, 4, 0.02)
 
@@ -125,6 +127,7 @@ def main(cases: dict[str, tuple[Scenario, str]]) -> dict[str, Any]:
     BlockThread.start = start_and_wait
     batch_cuda.exact_kernel = simulated_kernel
     batch_cuda.find_problem = lambda: None
+    batch_cuda.THREADS_PER_BLOCK = THREADS_PER_BLOCK
     engine = CudaEngine()
     found: dict[str, Any] = {name: drive(engine, *case) for name, case in cases.items()}
     world, _ = cases["road"]

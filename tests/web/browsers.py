@@ -6,6 +6,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+# The page draws every third of the browser's frames, as on a slow device: frames are most of what a test costs.
+SLOW_FRAMES = """(() => {
+  const every = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (draw) => every(() => every(() => every(draw)));
+})()"""
+
 
 def find_program(names: Iterable[str]) -> str | None:
     """The path of the first of these programs that is installed, or None."""

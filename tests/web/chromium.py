@@ -10,18 +10,13 @@ from pathlib import Path
 
 import websocket
 
-from web.browsers import end_browser, find_program, wait_until
+from web.browsers import SLOW_FRAMES, end_browser, find_program, wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 START_S = 60.0
 CALL_S = 60.0
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Escape": 27}
 CONTROL, SHIFT = 2, 8
-# The page draws every third of the browser's frames, as on a slow device: frames are most of what a test costs.
-SLOW_FRAMES = """(() => {
-  const every = window.requestAnimationFrame.bind(window);
-  window.requestAnimationFrame = (draw) => every(() => every(() => every(draw)));
-})()"""
 
 
 def find_chromium() -> str | None:
@@ -43,6 +38,8 @@ class Chromium:
         ]  # fmt: skip
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._pages: list[Page] = []
+        self._kept: list[Page] = []
+        self._blank: list[Page] = []  # tabs to be used again: a new one is a new process, which loads everything anew
         self._port = self._wait_for_port()
 
     def _wait_for_port(self) -> int:
@@ -55,28 +52,37 @@ class Chromium:
             time.sleep(0.05)
         raise AssertionError("Chromium did not start")
 
-    def open(self, url: str, width: int = 1280, height: int = 720, *, is_new: bool = False, **looks) -> "Page":
-        """A new tab that shows `url`; `is_new`: as to a visitor of whom the browser remembers nothing."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
-        with urllib.request.urlopen(request, timeout=CALL_S) as answer:
-            target = json.load(answer)
-        page = Page(target["webSocketDebuggerUrl"], width, height, **looks)
-        self._pages.append(page)
+    def open(
+        self, url: str, width: int = 1280, height: int = 720, *, is_new: bool = False, is_kept: bool = False, **looks
+    ) -> "Page":
+        """A tab that shows `url`.
+
+        `is_new`: as to a visitor of whom the browser remembers nothing. `is_kept`: until the browser ends.
+        """
+        page = self._blank.pop() if self._blank else self._open_blank()
+        (self._kept if is_kept else self._pages).append(page)
+        page.emulate(width, height, **looks)
+        page.call("Page.bringToFront")
         if is_new:
             page.call("Storage.clearDataForOrigin", origin=url, storageTypes="local_storage")
         page.go(url)
         return page
 
+    def _open_blank(self) -> "Page":
+        request = urllib.request.Request(f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT")
+        with urllib.request.urlopen(request, timeout=CALL_S) as answer:
+            return Page(json.load(answer)["webSocketDebuggerUrl"])
+
     def close_pages(self) -> None:
-        """Close all tabs."""
+        """Leave all pages but those that are kept; their tabs are used again."""
         for page in self._pages:
-            page.call("Page.close")
-            page.close()
+            page.leave()
+        self._blank += self._pages
         self._pages.clear()
 
     def close(self) -> None:
         """End the browser and delete its profile."""
-        for page in self._pages:
+        for page in (*self._pages, *self._kept, *self._blank):
             page.close()
         end_browser(self._process, self._profile)
 
@@ -84,24 +90,37 @@ class Chromium:
 class Page:
     """A tab. `errors` are the console's errors and uncaught exceptions."""
 
-    def __init__(
-        self, url: str, width: int, height: int, *, is_dark: bool = True, is_phone: bool = False, is_still: bool = False
-    ) -> None:
+    def __init__(self, url: str) -> None:
         self._socket = websocket.create_connection(url, timeout=CALL_S, suppress_origin=True)
         self._number = 0
+        self._is_delayed = False
         self.errors: list[str] = []
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         self.call("Page.addScriptToEvaluateOnNewDocument", source=SLOW_FRAMES)
+
+    def emulate(
+        self, width: int, height: int, *, is_dark: bool = True, is_phone: bool = False, is_still: bool = False
+    ) -> None:
+        """Be a device of this size and kind, whose user likes this theme, and perhaps no motion."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=2 if is_phone else 1, mobile=is_phone,
         )  # fmt: skip
-        if is_phone:
-            self.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=is_phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         motion = {"name": "prefers-reduced-motion", "value": "reduce" if is_still else "no-preference"}
         self.call("Emulation.setEmulatedMedia", features=[scheme, motion])
+
+    def leave(self) -> None:
+        """Show an empty page, as a new tab would."""
+        self.go("about:blank")
+        if self._is_delayed:
+            self.delay(0)
+        self.call("Page.setInterceptFileChooserDialog", enabled=False)
+        self.call("Page.resetNavigationHistory")
+        self.errors = []
+        self._is_delayed = False
 
     def call(self, method: str, **parameters):
         """Call a method of the protocol; events that arrive in between are looked at for errors."""
@@ -129,8 +148,22 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
+    def show(self, view: str, **address: str) -> None:
+        """Change the address as a link of the page does: another view, `track` or `driver`, without a load."""
+        self.evaluate(f"hotlap.app.go({json.dumps(view)}, {json.dumps(address)})")
+        self.wait(f"hotlap.state().view === {json.dumps(view)} && hotlap.state().message")
+
+    def use_again(self) -> None:
+        """Show what a new visitor sees first, in a page that an earlier test used."""
+        self.call("Page.bringToFront")
+        self.wait("window.hotlap?.app.track")
+        self.evaluate("window.hotlap.setPace(1)")
+        self.show("watch", track="track-01", driver="champion")
+        self.errors.clear()
+
     def delay(self, milliseconds: int) -> None:
         """Let every answer of a server come this much later."""
+        self._is_delayed = True
         self.call("Network.enable")
         throughput = {"downloadThroughput": -1, "uploadThroughput": -1}
         self.call("Network.emulateNetworkConditions", offline=False, latency=milliseconds, **throughput)

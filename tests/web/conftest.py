@@ -16,6 +16,7 @@ from play_process import BOARD
 from web.chromium import Chromium, Page, find_chromium
 
 SERVER_START_S = 120
+OLD_S = 1e9  # browsers ask only once for files that have not changed for years
 GENERATED = ("test-010",)  # offered by the static site beside the built-in tracks
 
 
@@ -77,6 +78,8 @@ def static_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage
 
     folder = tmp_path_factory.mktemp("site")
     write_site(folder, GENERATED)
+    for path in folder.rglob("*"):
+        os.utime(path, (0, OLD_S))
     command = [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"]
     page = ServedPage(command, folder, r"port (\d+)")
     yield page
@@ -130,6 +133,33 @@ def shared_browser() -> Iterator[Chromium]:
 
 @pytest.fixture
 def open_page(shared_browser: Chromium) -> Iterator[Callable[..., Page]]:
-    """Opens pages in the shared browser as to a new visitor; they are closed with the test."""
+    """Opens pages in the shared browser as to a new visitor; they end with the test, and their tabs are used again."""
     yield lambda url, *size, **looks: shared_browser.open(url, *size, is_new=True, **looks)
     shared_browser.close_pages()
+
+
+@pytest.fixture(scope="session")
+def first_static_page(static_page: ServedPage, shared_browser: Chromium) -> Page:
+    """The static page in a tab that stays open."""
+    return shared_browser.open(static_page.url, is_new=True, is_kept=True)
+
+
+@pytest.fixture(scope="session")
+def first_server_page(web_server: ServedPage, shared_browser: Chromium) -> Page:
+    """The page with its server in a tab that stays open."""
+    return shared_browser.open(web_server.url, is_new=True, is_kept=True)
+
+
+@pytest.fixture
+def used_page(first_static_page: Page) -> Page:
+    """The static page, opened once for all tests that need no load of their own; they change its address by `show`."""
+    first_static_page.use_again()
+    return first_static_page
+
+
+@pytest.fixture
+def used_server_page(first_server_page: Page) -> Page:
+    """The page with its server, opened once like `used_page`."""
+    first_server_page.use_again()
+    first_server_page.wait("hotlap.state().connected")
+    return first_server_page

@@ -8,7 +8,7 @@ import threading
 
 import websocket
 
-from web.browsers import end_browser, find_program, wait_until
+from web.browsers import SLOW_FRAMES, end_browser, find_program, wait_until
 
 NAMES = ("firefox-esr", "firefox")
 START_S = 90.0
@@ -34,6 +34,7 @@ class Firefox:
         self.errors: list[str] = []
         self.call("session.new", capabilities={})
         self.call("session.subscribe", events=["log.entryAdded"])
+        self.call("script.addPreloadScript", functionDeclaration=f"() => {{ {SLOW_FRAMES} }}")
         self._tab = self.call("browsingContext.getTree")["contexts"][0]["context"]
 
     def _wait_for_address(self) -> str:

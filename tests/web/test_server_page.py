@@ -33,7 +33,7 @@ def draw(page, points):
     page.mouse("mouseReleased", *corners[0])
 
 
-def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_server, open_page, new_browser):
+def test_a_race_ends_on_the_board_and_its_link_opens_for_another_visitor(web_server, open_page):
     page = open_page(f"{web_server.url}?driver=casual#race")
     page.wait("hotlap.state().connected && hotlap.state().view")
     drive_race(page)
@@ -50,7 +50,7 @@ def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_serv
     link = page.wait("hotlap.app.shared")
     name = link.split("#watch?id=")[1]
     assert len(name) <= MAX_ID_CHARS
-    friend = new_browser().open(link)
+    friend = open_page(link)
     friend.wait("document.querySelector('#replay-time')")
     assert friend.evaluate("Number(document.querySelector('#replay-time').dataset.seconds)") == time_s
     assert friend.evaluate("document.querySelector('#side h2').textContent") == "Ada"
@@ -67,14 +67,17 @@ def test_a_race_ends_on_the_board_and_its_link_opens_in_another_browser(web_serv
     friend.wait("document.querySelector('#toast').classList.contains('shown')")
     assert "does not drive the lap it claims" in friend.evaluate("document.querySelector('#toast').textContent")
     assert friend.evaluate("document.querySelector('#replay-time') === null")
+    page.call("Page.bringToFront")
     page.click("nav a[data-view=board]")
     page.wait("document.querySelector('#board tr[data-kind=human]')")
     assert page.errors == []
 
 
-def test_a_drawn_track_is_checked_saved_and_raced(web_server, open_page):
-    page = open_page(f"{web_server.url}#draw")
-    page.wait("hotlap.state().connected && hotlap.state().message === 'Draw a closed line'")
+def test_a_drawn_track_is_checked_saved_and_raced(web_server, used_server_page, open_page):
+    page = used_server_page
+    page.show("draw")
+    page.evaluate("hotlap.app.views.draw.clear()")
+    page.wait("hotlap.state().message === 'Draw a closed line'")
     draw(page, LOOP)
     page.wait("document.querySelector('#draw-ok')")
     assert page.state()["message"].startswith("A road of")
@@ -90,13 +93,16 @@ def test_a_drawn_track_is_checked_saved_and_raced(web_server, open_page):
     page.wait("hotlap.state().racing", 20)
     page.key("ArrowUp", True)
     page.wait("hotlap.state().cars[0].speed > 3")
+    page.key("ArrowUp", False)
     assert page.state()["track"] in [one["id"] for one in get(web_server, "api/tracks")]
     assert page.errors == []
 
 
-def test_a_bad_drawing_is_told_why(web_server, open_page):
-    page = open_page(f"{web_server.url}#draw")
-    page.wait("hotlap.state().connected && hotlap.state().message === 'Draw a closed line'")
+def test_a_bad_drawing_is_told_why(used_server_page):
+    page = used_server_page
+    page.show("draw")
+    page.evaluate("hotlap.app.views.draw.clear()")
+    page.wait("hotlap.state().message === 'Draw a closed line'")
     narrow = [(0.40, 0.5), (0.7, 0.49), (0.7, 0.505), (0.40, 0.515)]
     draw(page, narrow)
     text = page.wait("document.querySelector('#draw-fault')?.textContent")

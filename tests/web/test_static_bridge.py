@@ -35,9 +35,9 @@ def is_asphalt(colours, wanted):
     return len(near) > 10 and all(near)
 
 
-def test_a_figure_eight_has_one_bridge_with_a_free_deck(web_server, open_page):
-    page = open_page(f"{web_server.url}#draw")
-    page.wait("hotlap.state().connected && hotlap.state().message === 'Draw a closed line'")
+def test_a_figure_eight_has_one_bridge_with_a_free_deck(used_server_page):
+    page = used_server_page
+    page.show("draw")
     page.evaluate(EIGHT)
     page.wait("document.querySelector('#draw-ok')")
     assert page.evaluate("hotlap.app.stage.picture.bridges.length") == 1

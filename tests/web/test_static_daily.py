@@ -12,8 +12,8 @@ pytestmark = pytest.mark.timeout(120)
 CARDS = "[...document.querySelectorAll('.track-card')]"
 
 
-def test_the_page_knows_the_servers_track_of_the_day(static_page, open_page):
-    page = open_page(static_page.url)
+def test_the_page_knows_the_servers_track_of_the_day(used_page):
+    page = used_page
     days = [DAY_ONE + timedelta(days=number) for number in (-3, 0, 1, 77, 124, 125, 5000)]
     times = [datetime(day.year, day.month, day.day, 23, 59, 59, tzinfo=timezone.utc).timestamp() for day in days]
     found = page.evaluate(
@@ -36,8 +36,8 @@ def test_the_page_knows_the_servers_track_of_the_day(static_page, open_page):
     assert page.errors == []
 
 
-def test_the_track_of_the_day_is_offered_and_has_a_board_of_its_own(web_server, open_page):
-    page = open_page(web_server.url)
+def test_the_track_of_the_day_is_offered_and_has_a_board_of_its_own(used_server_page):
+    page = used_server_page
     page.wait("document.querySelector('#daily')")
     day, track = page.evaluate("[hotlap.app.daily.day, hotlap.app.daily.id]")
     assert daily_track(datetime.fromisoformat(day).date()) == track

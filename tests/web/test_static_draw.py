@@ -24,10 +24,12 @@ def save(web_server, track_id):
 
 
 @pytest.fixture
-def drawn(web_server, open_page):
+def drawn(used_server_page):
     """Draw with a road on it."""
-    page = open_page(f"{web_server.url}#draw")
-    page.wait("hotlap.state().connected && hotlap.state().message === 'Draw a closed line'")
+    page = used_server_page
+    page.show("draw")
+    page.evaluate("hotlap.app.views.draw.clear()")
+    page.wait("hotlap.state().message === 'Draw a closed line'")
     draw(page, LOOP)
     page.wait("document.querySelector('#draw-ok')")
     return page

@@ -41,8 +41,9 @@ def test_untrained_cars_drive_at_once_and_the_status_is_true(static_page, open_p
     assert page.errors == []
 
 
-def test_the_learning_is_played_from_untrained_cars_to_the_last_checkpoint(static_page, open_page):
-    page = open_page(f"{static_page.url}#learn")
+def test_the_learning_is_played_from_untrained_cars_to_the_last_checkpoint(used_page):
+    page = used_page
+    page.show("learn")
     page.wait("hotlap.app.stage.swarm && document.querySelector('[data-action=film]')")
     steps = page.evaluate("hotlap.app.views.learn.run.checkpoints.map((one) => one.step)")
     page.evaluate("void (hotlap.app.pace = 5)")  # of the film, a checkpoint every half second
@@ -62,4 +63,5 @@ def test_the_learning_is_played_from_untrained_cars_to_the_last_checkpoint(stati
     shown = page.evaluate("window.shown")
     assert shown[0] == 0
     assert shown == sorted(shown)
+    page.evaluate("delete hotlap.app.stage.setSwarm")
     assert page.errors == []

@@ -62,16 +62,14 @@ def send_and_spoil(web_server, page, track):
         assert "claims lap 1" in answer["error"]
 
 
-def test_a_lap_on_the_pages_road_of_the_day_is_driven_again_by_the_server(static_page, web_server, open_page):
-    page = open_page(static_page.url)
-    track = page.wait("hotlap.app.daily?.id")
-    send_and_spoil(web_server, page, track)
-    assert page.errors == []
+def test_a_lap_on_the_pages_road_of_the_day_is_driven_again_by_the_server(web_server, used_page):
+    track = used_page.wait("hotlap.app.daily?.id")
+    send_and_spoil(web_server, used_page, track)
+    assert used_page.errors == []
 
 
-def test_a_lap_on_a_drawn_road_is_verified_by_a_server_and_its_link_brings_the_road(static_page, web_server, open_page):
-    page = open_page(static_page.url)
-    page.wait("hotlap.app.daily")
+def test_a_lap_on_a_drawn_road_is_verified_by_a_server_and_its_link_brings_the_road(web_server, used_page, open_page):
+    page = used_page
     name = "drawn-for-a-friend"
     page.evaluate(f"import('./js/own_tracks.js').then(({{ keepOwn }}) => keepOwn({name!r}, {json.dumps(DRAWING)}))")
     status, saved = post(web_server, "api/tracks", {"id": name, **DRAWING})

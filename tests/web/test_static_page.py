@@ -65,21 +65,21 @@ def test_the_ai_laps_without_a_click_and_no_view_has_a_console_error(static_page
     assert page.errors == []
 
 
-def test_a_recorded_lap_in_the_page_is_pythons_lap_of_the_same_inputs(static_page, open_page):
-    page = open_page(f"{static_page.url}?driver=optimal#watch")
-    page.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
-    page.evaluate(f"hotlap.setPace({PACE})")
-    page.wait("hotlap.state().cars[0].best_lap_time_sec", 60)
+def test_a_recorded_lap_in_the_page_is_pythons_lap_of_the_same_inputs(used_page):
+    used_page.show("watch", driver="optimal")
+    used_page.wait("hotlap.state().cars[0]?.id === 'optimal'")
+    used_page.evaluate(f"hotlap.setPace({PACE})")
+    used_page.wait("hotlap.state().cars[0].best_lap_time_sec", 60)
     replay = Replay.from_bytes((RECORDED / "track-01.optimal.replay").read_bytes())
-    assert first_car(page)["best_lap_time_sec"] in [lap.time_s for lap in simulate(replay, "track-01")]
+    assert first_car(used_page)["best_lap_time_sec"] in [lap.time_s for lap in simulate(replay, "track-01")]
 
 
-def test_a_models_lap_in_the_page_is_its_lap_in_python(static_page, open_page):
-    page = open_page(f"{static_page.url}?driver=recorded#watch")
-    page.wait("hotlap.state().cars.length")
-    page.evaluate(f"hotlap.setPace({PACE})")
-    page.wait("hotlap.app.stage.cars[0].laps.length >= 2", 60)
-    driven = page.evaluate("hotlap.app.stage.cars[0].laps.slice(0, 2).map((lap) => lap.time)")
+def test_a_models_lap_in_the_page_is_its_lap_in_python(used_page):
+    used_page.show("watch", driver="recorded")
+    used_page.wait("hotlap.state().cars[0]?.id === 'recorded'")
+    used_page.evaluate(f"hotlap.setPace({PACE})")
+    used_page.wait("hotlap.app.stage.cars[0].laps.length >= 2", 60)
+    driven = used_page.evaluate("hotlap.app.stage.cars[0].laps.slice(0, 2).map((lap) => lap.time)")
     packed, header = unpack((RECORDED / "recorded-best.policy").read_bytes())
     driver = PackedDriver(packed, header["action_repeat"], "recorded")
     fleet = make_evaluation_fleet("track-01", 1, driver.observation)
@@ -100,14 +100,13 @@ def test_the_address_chooses_track_and_driver(static_page, open_page):
     assert page.errors == []
 
 
-def test_golden_traces_in_the_browser_give_the_physics_version(static_page, open_page):
-    page = open_page(static_page.url)
-    page.wait("window.hotlap")
-    assert golden_in_browser(page) == hotlap.PHYSICS_VERSION
+def test_golden_traces_in_the_browser_give_the_physics_version(used_page):
+    assert golden_in_browser(used_page) == hotlap.PHYSICS_VERSION
 
 
-def test_keys_drive_restart_and_pause(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
+def test_keys_drive_restart_and_pause(used_page):
+    page = used_page
+    page.show("race")
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     page.key("ArrowUp", True)
@@ -128,6 +127,7 @@ def test_keys_drive_restart_and_pause(static_page, open_page):
     page.key("ArrowUp", False)
     page.key("ArrowLeft", True)  # and WASD
     page.wait("hotlap.state().tick > 30")
+    page.key("ArrowLeft", False)
     assert page.errors == []
 
 
@@ -143,9 +143,16 @@ navigator.getGamepads = () => [null, window.pad];
 """
 
 
-def test_a_gamepad_drives_by_stick_and_triggers(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
-    page.evaluate(GAMEPAD)
+@pytest.fixture
+def page_with_gamepad(used_page):
+    used_page.show("race")
+    used_page.evaluate(GAMEPAD)
+    yield used_page
+    used_page.evaluate("delete navigator.getGamepads")
+
+
+def test_a_gamepad_drives_by_stick_and_triggers(page_with_gamepad):
+    page = page_with_gamepad
     page.click("[data-action=start]")
     page.wait(RACING, 20)
     page.evaluate("pad.buttons[7].value = 0.5")

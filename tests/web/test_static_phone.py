@@ -42,7 +42,7 @@ def overlaps(page):
 
 
 @pytest.mark.parametrize("size", [UPRIGHT, ACROSS], ids=["upright", "across"])
-def test_panels_and_buttons_of_every_view_have_their_own_place(static_page, open_page, size):
+def test_all_of_every_view_has_its_own_place_and_a_finger_pauses_and_restarts_a_race(static_page, open_page, size):
     page = open_page(f"{static_page.url}#watch", *size, is_phone=True)
     page.wait("hotlap.state().cars.length && document.querySelector('#race-link')")
     assert overlaps(page) == []
@@ -55,14 +55,7 @@ def test_panels_and_buttons_of_every_view_have_their_own_place(static_page, open
     page.click("[data-action=start]")
     page.wait(f"{RACING} && hotlap.state().tick > 5", 20)
     assert overlaps(page) == []
-    assert page.errors == []
 
-
-@pytest.mark.parametrize("size", [UPRIGHT, ACROSS], ids=["upright", "across"])
-def test_a_finger_pauses_and_restarts_a_race(static_page, open_page, size):
-    page = open_page(f"{static_page.url}#race", *size, is_phone=True)
-    page.click("[data-action=start]")
-    page.wait(RACING, 20)
     page.touch(["#touch-gas"])
     page.wait("hotlap.state().cars[0].speed > 3")
     page.touch([])

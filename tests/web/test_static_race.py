@@ -55,9 +55,10 @@ def test_a_medals_ghost_drives_the_medals_time_and_a_win_offers_the_next(static_
     assert page.errors == []
 
 
-def test_the_result_says_where_time_was_lost(static_page, open_page):
-    page = open_page(f"{static_page.url}?driver=champion#race")
-    page.wait(START)
+def test_the_result_says_where_time_was_lost(used_page):
+    page = used_page
+    page.show("race", driver="champion")
+    page.wait(f"{START} && hotlap.app.views.race.ghost.id === 'champion'")
     page.evaluate(f"{DRIVE}('generalist')")
     page.wait("document.querySelector('#losses')")
     assert "Most time is left in the" in page.evaluate("document.querySelector('#losses p').textContent")

@@ -79,13 +79,11 @@ def unpack(content):
     return header, parts
 
 
-def test_a_road_of_the_page_is_the_servers_to_the_last_bit(web_server, open_page):
-    page = open_page(web_server.url)
-    page.wait("window.hotlap?.state().cars.length")
+def test_a_road_of_the_page_is_the_servers_to_the_last_bit(web_server, used_server_page):
     for name, (points, width_m) in DRAWINGS.items():
         wanted = ask_server(web_server, points, width_m)
         assert wanted["ok"], (name, wanted)
-        made = page.evaluate(f"{BUILD}({json.dumps(points)}, {width_m})")
+        made = used_server_page.evaluate(f"{BUILD}({json.dumps(points)}, {width_m})")
         assert made["ok"], (name, made)
         assert made["road"] == wanted["road"], name
         header, there = unpack(base64.b64decode(wanted["track"]))
@@ -99,12 +97,10 @@ def test_a_road_of_the_page_is_the_servers_to_the_last_bit(web_server, open_page
                     assert mine[column].tobytes() == servers[column].tobytes(), (name, column)
 
 
-def test_the_page_refuses_what_the_server_refuses_at_the_same_point(web_server, open_page):
-    page = open_page(web_server.url)
-    page.wait("window.hotlap?.state().cars.length")
+def test_the_page_refuses_what_the_server_refuses_at_the_same_point(web_server, used_server_page):
     for name, (points, width_m) in FAULTY.items():
         wanted = ask_server(web_server, points, width_m)
-        made = page.evaluate(f"{BUILD}({json.dumps(points)}, {width_m})")
+        made = used_server_page.evaluate(f"{BUILD}({json.dumps(points)}, {width_m})")
         assert not wanted["ok"], name
         assert not made["ok"], name
         assert made["fault"]["text"][:30] == wanted["fault"]["text"][:30], name

@@ -95,8 +95,8 @@ def test_generated_and_drawn_roads_are_learned_too(static_page, open_page, track
     page = open_page(static_page.url)
     page.wait("window.hotlap?.app.track")
     page.evaluate(RING)
-    page.go(f"{static_page.url}?track={track}#learn")
-    page.wait(f"window.hotlap?.app.track?.id === '{track}' && hotlap.app.stage.swarm")
+    page.show("learn", track=track)
+    page.wait(f"hotlap.app.track?.id === '{track}' && hotlap.app.stage.swarm")
     page.evaluate(f"{TAB}.start(hotlap.app.track, {SEED}, {{ maxRollouts: 1 }})")
     page.wait(f"{TAB}.run.state === 'finished'", 120)
     text = page.evaluate(f"{TAB}.download('{track}').then((bytes) => ({TO_TEXT})(bytes))")
@@ -104,10 +104,9 @@ def test_generated_and_drawn_roads_are_learned_too(static_page, open_page, track
     assert page.errors == []
 
 
-def test_digests_are_those_of_the_standard(static_page, open_page):
-    page = open_page(static_page.url)
+def test_digests_are_those_of_the_standard(used_page):
     text = json.dumps("abc" * 50)
-    found = page.evaluate(
+    found = used_page.evaluate(
         "import('./js/digests.js').then(({ sha256, crc32 }) => "
         f"['', 'abc', {text}].map((text) => new TextEncoder().encode(text)).map((one) => [sha256(one), crc32(one)]))"
     )

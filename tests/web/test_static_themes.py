@@ -27,9 +27,10 @@ ROUND = """((radius, start = 0) => {
 @pytest.mark.parametrize(
     ("track_id", "theme"), [("track-01", "harbour"), ("track-02", "aerodrome"), ("track-03", "ridge")]
 )
-def test_each_built_in_track_has_its_own_theme(static_page, open_page, track_id, theme):
-    page = open_page(f"{static_page.url}?track={track_id}")
-    page.wait("hotlap.state().cars.length === 1")
+def test_each_built_in_track_has_its_own_theme(used_page, track_id, theme):
+    page = used_page
+    page.show("watch", track=track_id)
+    page.wait(f"hotlap.app.track.id === '{track_id}' && hotlap.state().cars.length === 1")
     surroundings = "hotlap.app.stage.picture.surroundings"
     assert page.evaluate(f"{surroundings}.theme") == theme
     # Nothing stands on the road, in the sea or on the runway.
@@ -43,17 +44,17 @@ def test_each_built_in_track_has_its_own_theme(static_page, open_page, track_id,
     assert page.errors == []
 
 
-def test_any_road_gets_a_theme_by_how_much_it_turns(static_page, open_page):
-    page = open_page(static_page.url)
-    themes = page.evaluate(
+def test_any_road_gets_a_theme_by_how_much_it_turns(used_page):
+    themes = used_page.evaluate(
         f"import('./js/themes.js').then(({{ themeOf }}) => [200, 100, 50].map((r) => themeOf({ROUND}(r))))"
     )
     assert themes == ["aerodrome", "harbour", "ridge"]  # 5, 10 and 20 rad a km
 
 
-def test_boards_stand_before_a_corner_that_a_straight_leads_to(static_page, open_page):
-    page = open_page(f"{static_page.url}?track=track-02")
-    page.wait("hotlap.state().cars.length === 1")
+def test_boards_stand_before_a_corner_that_a_straight_leads_to(used_page):
+    page = used_page
+    page.show("watch", track="track-02")
+    page.wait("hotlap.app.track.id === 'track-02' && hotlap.state().cars.length === 1")
     boards, numbers, corners = page.evaluate(
         "(() => { const { trackside } = hotlap.app.stage.picture; const { track } = hotlap.app;"
         "const nearest = ({ x, y }) => { let best = 0; track.centre.x.forEach((one, k) => {"

@@ -27,8 +27,9 @@ def open_view(page, view):
     page.wait(f"hotlap.state().view === '{view}' && hotlap.state().message")
 
 
-def test_the_minimap_shows_the_road_under_the_car_after_learn(static_page, open_page):
-    page = open_page(f"{static_page.url}#learn")
+def test_the_minimap_shows_the_road_under_the_car_after_learn(used_page):
+    page = used_page
+    page.show("learn")
     page.wait("hotlap.app.stage.swarm")
     open_view(page, "race")
     page.wait("document.querySelector('[data-action=start]')")
@@ -38,9 +39,9 @@ def test_the_minimap_shows_the_road_under_the_car_after_learn(static_page, open_
     assert page.errors == []
 
 
-def test_learn_keeps_the_visitors_track_and_says_where_its_run_is(static_page, open_page):
-    page = open_page(f"{static_page.url}?track=track-02#watch")
-    page.wait(SHOWN)
+def test_learn_keeps_the_visitors_track_and_says_where_its_run_is(used_page):
+    page = used_page
+    page.show("watch", track="track-02")
     open_view(page, "learn")
     page.wait("hotlap.app.stage.swarm")
     assert "Lantern Bay" in page.evaluate("document.querySelector('#run-track').textContent")
@@ -88,16 +89,18 @@ COVERED = """(() => {
 
 
 @pytest.mark.parametrize("track", ["track-01", "track-02", "track-03"])
-def test_no_panel_hides_a_part_of_the_whole_track(static_page, open_page, track):
-    page = open_page(f"{static_page.url}?track={track}#watch", 1280, 720)
-    page.wait(SHOWN)
+def test_no_panel_hides_a_part_of_the_whole_track(used_page, track):
+    page = used_page
+    page.show("watch", track=track)
+    page.wait(f"hotlap.app.track.id === '{track}' && {SHOWN}")
     page.evaluate("void (hotlap.app.stage.camera.setMode('track'), hotlap.app.tools())")
     page.evaluate("new Promise((done) => setTimeout(done, 1200))")
     assert page.evaluate(COVERED) == 0
 
 
-def test_the_race_pauses_when_the_window_loses_focus(static_page, open_page):
-    page = open_page(f"{static_page.url}#race")
+def test_the_race_pauses_when_the_window_loses_focus(used_page):
+    page = used_page
+    page.show("race")
     page.click("[data-action=start]")
     page.wait("hotlap.state().racing", 20)
     page.evaluate("void window.dispatchEvent(new Event('blur'))")
@@ -121,9 +124,8 @@ def test_with_reduced_motion_the_camera_stays(static_page, open_page):
     assert page.errors == []
 
 
-def test_the_static_site_offers_generated_tracks_and_races_from_its_board(static_page, open_page):
-    page = open_page(static_page.url)
-    page.wait(SHOWN)
+def test_the_static_site_offers_generated_tracks_and_races_from_its_board(used_page):
+    page = used_page
     page.click("#track-button")
     page.click("[data-track=test-010]")
     page.wait("hotlap.state().track === 'test-010' && hotlap.state().cars.length")
@@ -153,9 +155,7 @@ def test_it_is_day_at_first_and_night_is_kept(static_page, open_page):
     assert page.errors == []
 
 
-def test_a_braking_car_shows_it(static_page, open_page):
-    page = open_page(static_page.url)
-    page.wait(SHOWN)
+def test_a_braking_car_shows_it(used_page):
     reds = (
         "(async (brake) => { const { drawCar } = await import('./js/drawing.js');"
         "const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [100, 60];"
@@ -166,8 +166,8 @@ def test_a_braking_car_shows_it(static_page, open_page):
         "for (let k = 0; k < data.length; k += 4) count += data[k] > 200 && data[k + 1] < 90 && data[k + 3] > 60;"
         "return count; })"
     )
-    assert page.evaluate(f"{reds}(0)") == 0
-    assert page.evaluate(f"{reds}(0.5)") > 50
+    assert used_page.evaluate(f"{reds}(0)") == 0
+    assert used_page.evaluate(f"{reds}(0.5)") > 50
 
 
 COMPARE = """(() => {
@@ -194,8 +194,8 @@ COMPARE = """(() => {
 })()"""
 
 
-def test_where_frames_come_late_the_turned_ground_has_half_the_pixels_and_the_same_place(static_page, open_page):
-    page = open_page(static_page.url)
+def test_where_frames_come_late_the_turned_ground_has_half_the_pixels_and_the_same_place(used_page):
+    page = used_page
     page.wait("hotlap.state().tick > 30")
     found = page.evaluate(COMPARE)
     assert (found["isLateAt60Hz"], found["isLateAt25Hz"], found["width"]) == (False, True, 0)

@@ -16,9 +16,9 @@ def check(web_server, points):
         return json.load(answer)["fault"]["text"]
 
 
-def test_the_board_describes_a_track_in_sentences(static_page, open_page):
-    page = open_page(f"{static_page.url}?track=track-02#board")
-    text = page.wait("document.querySelector('.page-inner > p')?.textContent")
+def test_the_board_describes_a_track_in_sentences(used_page):
+    used_page.show("board", track="track-02")
+    text = used_page.wait("document.querySelector('.page-inner > p')?.textContent")
     assert "m of fast" not in text
     assert "2408 m" in text
     assert "Fast: long straights and big sweepers." in text
@@ -39,10 +39,8 @@ def test_an_unknown_driver_or_track_is_told_without_its_id(static_page, open_pag
     assert "page-track-01-1" not in page.evaluate("document.querySelector('#toast').textContent")
 
 
-def test_a_run_of_the_page_is_a_driver_with_a_name(static_page, open_page):
-    page = open_page(static_page.url)
-    page.wait("hotlap.state().cars.length")
-    name = page.evaluate(
+def test_a_run_of_the_page_is_a_driver_with_a_name(used_page):
+    name = used_page.evaluate(
         "import('./js/server.js').then(({ driverName }) => "
         "driverName({ id: 'run:page-track-01-2', name: 'page-track-01-2', kind: 'model' }))"
     )

@@ -26,11 +26,10 @@ TOAST = "document.querySelector('#toast').textContent"
 
 
 @pytest.fixture
-def page(web_server, open_page):
+def page(used_server_page):
     """Watch, with a car that drives."""
-    opened = open_page(web_server.url)
-    opened.wait("hotlap.state().connected && hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
-    return opened
+    used_server_page.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
+    return used_server_page
 
 
 def picture(page, name):
@@ -103,6 +102,7 @@ def test_a_file_is_opened_by_the_button_of_draw(page, tmp_path):
     root = page.call("DOM.getDocument")["root"]["nodeId"]
     node = page.call("DOM.querySelector", nodeId=root, selector="#track-file")["nodeId"]
     page.call("DOM.setFileInputFiles", files=[str(path)], nodeId=node)
+    page.call("Page.setInterceptFileChooserDialog", enabled=False)
     page.wait(
         "hotlap.state().track === 'chosen' && hotlap.state().view === 'watch' && hotlap.state().cars[0].speed > 1"
     )
@@ -110,9 +110,8 @@ def test_a_file_is_opened_by_the_button_of_draw(page, tmp_path):
     assert page.errors == []
 
 
-def test_without_a_server_a_drop_says_what_it_needs(static_page, open_page, tmp_path):
-    opened = open_page(static_page.url)
-    opened.wait("hotlap.state().cars.length && hotlap.state().cars[0].speed > 1")
+def test_without_a_server_a_drop_says_what_it_needs(used_page, tmp_path):
+    opened = used_page
     path = tmp_path / "ring.osm"
     path.write_text(osm_text(), encoding="utf-8")
     opened.drop(path)

@@ -44,11 +44,12 @@ def write_site(folder: Path, generated: Sequence[str] = ()) -> int:
     content = {name: (STATIC / name).read_bytes() for name in static_files()}
     names = file_names(generated)
     data = {name: found[0] for name in names if (found := page_file(name)) is not None} | road_files()
-    content |= {f"data/{name}": pack_file(name, file) for name, file in data.items()}
-    content["data/tracks.json"] = json.dumps(tracks_list(generated), allow_nan=False).encode()
+    data["tracks.json"] = json.dumps(tracks_list(generated), allow_nan=False).encode()
+    content |= {f"data/{name}": file for name, file in data.items()}
     # The page asks for the server's status; without this file the browser's console would show an error.
     content["api/status"] = b'{"server": null}\n'
     _refuse_links(folder, content)
+    content |= {f"data/{name}": pack_file(name, file) for name, file in data.items()}  # last: it takes longest
     try:
         _replace_all(folder, content)
     except OSError as error:
