@@ -46,7 +46,9 @@ def test_it_recommends_nothing_that_hotlap_does_not_use():
     modules = {"numba-cuda": r"numba\.cuda", "stable-baselines3": "stable_baselines3"}
     modules |= {"mlflow-skinny": "mlflow", "huggingface-hub": "huggingface_hub", "pygame-ce": "pygame"}
     for name in set(doctor_module._OPTIONAL) - {"Box2D"}:
-        assert re.search(rf"^\s*(?:import|from) {modules.get(name, name)}\b", source, re.MULTILINE), name
+        module = modules.get(name, name)
+        use = rf'^\s*(?:import|from) {module}\b|_import_library\("{module}"\)'
+        assert re.search(use, source, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(("line", "cuda"), [("cuda: Optional[str] = '12.6'", "12.6"), ("cuda = None", None)])
