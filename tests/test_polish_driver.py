@@ -9,7 +9,8 @@ from hotlap.evaluation.evaluate import evaluate, start_cars
 from hotlap.models.actor import pack_model
 from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import SHIPPED_FOLDER
-from polish_driver import Drives, LastLayer, Starts, grouped, hidden_features, num_hidden, score
+from last_layer import LastLayer, hidden_features, num_hidden
+from polish_driver import Drives, Starts, grouped, score
 
 CHAMPION, GENERALIST = SHIPPED_FOLDER / "track-01.zip", SHIPPED_FOLDER / "generalist.zip"
 SMALL = ["--generations=1", "--population=4", "--cars=2", "--checked=2", "--seconds=2", "--features=3", "--threads=1"]
@@ -111,3 +112,21 @@ def test_what_is_not_there_is_one_line(model, tracks, says, tmp_path, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert says in error
+
+
+@pytest.mark.parametrize("option", ["--cars=0", "--population=3", "--seconds=nan", "--threads=x", "--seed=-1"])
+def test_a_bad_number_is_refused_before_the_search(option, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        polish_driver.main([str(tmp_path / "out.zip"), str(CHAMPION), "--tracks", "track-01", *SMALL, option])
+    assert stop.value.code == 2
+    assert f"argument {option.split('=')[0]}: must be a " in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_the_search_and_a_model_is_written(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(polish_driver.CovarianceSearch, "ask", interrupt)
+    out = tmp_path / "out.zip"
+    assert polish_driver.main([str(out), str(CHAMPION), "--tracks", "track-01", *SMALL]) == 0
+    np.testing.assert_array_equal(pack_model(read_model(out)).numbers, pack_model(read_model(CHAMPION)).numbers)

@@ -16,8 +16,9 @@ starts, always the same, and the best of these means is written. All starts are 
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,17 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covariance_search import CovarianceSearch
+from hotlap.atomic_files import writable
 from hotlap.drivers.packed import PackedDriver
 from hotlap.envs.fleet import Fleet
-from hotlap.errors import ConfigError, HotlapError
+from hotlap.errors import HotlapError
 from hotlap.evaluation.evaluate import STUCK_AFTER_S, STUCK_WITHIN_M, lap_lengths_m, start_cars
 from hotlap.models.model_file import ModelFile, read_model, write_model
 from hotlap.sim.batch_cpu import default_threads
 from hotlap.sim.policy_drive import DriveRules, begin_drives, drive_further
 from hotlap.sim.policy_forward import PackedPolicy, make_memory
 from hotlap.sim.vehicle import TICKS_PER_SECOND
-from hotlap.sim.world import OBS_PROGRESS
 from hotlap.tracks.registry import find_entries, named_tracks
+from last_layer import LastLayer, Numbers, check_model, hidden_features, num_hidden
 
 CHECK_EVERY = 20  # generations
 NUM_SCANNED = 96  # new starts at which hard ones are looked for, as often
@@ -48,45 +50,6 @@ FAILED = 1.5  # the score of a drive that failed; that of the given model is 1
 TICKS_PER_CALL = 100_000
 FEATURE_CARS, FEATURE_TICKS, FEATURE_EVERY = 64, 900, 15  # a quarter of it while the cars settle
 MAX_SEARCH_SEED, CHECK_SEED, FEATURE_SEED = 1 << 40, 1 << 50, 1 << 51
-
-Numbers = NDArray[np.float32]
-
-
-class LastLayer:
-    """The layer after the last hidden one, as coordinates of unit size: zeros are the model's own weights."""
-
-    def __init__(self, model: ModelFile, packed: PackedPolicy, features: NDArray[np.float64], count: int) -> None:
-        self._model, self._numbers = model, packed.numbers
-        layer = packed.layers[num_hidden(model)]
-        self._shape = int(layer["num_inputs"]), int(layer["num_outputs"])
-        first, size = int(layer["first_weight"]), self._shape[0] * self._shape[1]
-        self._weights = slice(first, first + size)
-        self._biases = slice(int(layer["first_bias"]), int(layer["first_bias"]) + self._shape[1])
-        self._mean = features.mean(0)
-        _, sizes, directions = np.linalg.svd(features - self._mean, full_matrices=False)
-        count = min(count, int((sizes > 1e-6 * sizes[0]).sum()))
-        self._basis = directions[:count].T / (sizes[:count] / np.sqrt(len(features)))
-        self.size = (count + 1) * self._shape[1]
-
-    def numbers_at(self, coordinates: NDArray[np.float64]) -> Numbers:
-        """All numbers of the packed policy with this layer."""
-        *change, bias = coordinates.reshape(-1, self._shape[1])
-        weights = self._basis @ np.asarray(change)
-        numbers = self._numbers.astype(np.float64)
-        numbers[self._weights] += weights.ravel()
-        numbers[self._biases] += bias - self._mean @ weights
-        return numbers.astype(np.float32)
-
-    def model_with(self, numbers: Numbers) -> ModelFile:
-        """The model with the layer of these numbers."""
-        name = f"mlp_extractor.policy_net.{2 * num_hidden(self._model)}"
-        if f"{name}.weight" not in self._model.weights:
-            name = "action_net"
-        weights = {
-            f"{name}.weight": np.ascontiguousarray(numbers[self._weights].reshape(self._shape).T),
-            f"{name}.bias": numbers[self._biases].copy(),
-        }
-        return replace(self._model, weights={**self._model.weights, **weights})
 
 
 @dataclass(frozen=True)
@@ -153,11 +116,6 @@ class Course:
         return Drives(self._num_ticks / TICKS_PER_SECOND / moved_m, ~has_left)
 
 
-def num_hidden(model: ModelFile) -> int:
-    """How many hidden layers the actor has."""
-    return len(model.card.policy.net_arch or ())
-
-
 def score(found: Drives, usual: Drives, unclean: float) -> float:
     """The mean over the cars of how slow they were in units of the usual, more where one was not clean."""
     is_known = np.isfinite(usual.slowness)  # where the given model failed there is nothing to compare with
@@ -175,35 +133,6 @@ def collect_features(driver: PackedDriver, tracks: Sequence[str], num_layers: in
             seen.append(hidden_features(driver.packed, fleet.batch.obs, num_layers))
         fleet.step(driver.act(fleet.batch.obs), autoreset=False)
     return np.concatenate(seen)
-
-
-def hidden_features(packed: PackedPolicy, obs: NDArray[np.float32], num_layers: int) -> NDArray[np.float64]:
-    """The outputs of the last hidden layer for these observations, in float64."""
-    shape, numbers = packed.shape[0], packed.numbers.astype(np.float64)
-    inputs = obs[:, : shape["num_observations"]].astype(np.float64)
-    angles = 2.0 * np.pi * inputs[:, OBS_PROGRESS, None] * np.arange(1, shape["num_fourier"] + 1)
-    inputs = np.concatenate([inputs, np.sin(angles), np.cos(angles)], axis=1)
-    mean_high, mean_low, inverse = numbers[: 3 * shape["num_inputs"]].reshape(3, -1)
-    values = np.clip((inputs - mean_high - mean_low) * inverse, -shape["clip"], shape["clip"])
-    for layer in packed.layers[:num_layers]:
-        size, first = layer["num_inputs"] * layer["num_outputs"], layer["first_weight"]
-        weights = numbers[first : first + size].reshape(layer["num_inputs"], layer["num_outputs"])
-        values = np.tanh(values @ weights + numbers[layer["first_bias"] :][: layer["num_outputs"]])
-    return values
-
-
-def check_model(model: ModelFile) -> None:
-    """Refuse models whose last hidden layer `hidden_features` cannot compute."""
-    card = model.card
-    if (
-        card.stack != 1
-        or card.algorithm == "sac"
-        or (card.policy.activation or "tanh") != "tanh"
-        or not num_hidden(model)
-    ):
-        raise ConfigError(
-            f"{model.path}: must be of PPO or A2C, with tanh, hidden layers and a stack of 1. Use another model."
-        )
 
 
 class Starts:
@@ -258,7 +187,7 @@ class Polish:
         best_score, best = score(usual, usual, options.unclean), given
         print(f"{self._layer.size} numbers; {usual.is_clean.mean():.1%} of {options.checked} drives clean", flush=True)
         began = time.monotonic()
-        with ThreadPoolExecutor(options.threads) as pool:
+        with suppress(KeyboardInterrupt), ThreadPoolExecutor(options.threads) as pool:
             for generation in range(1, options.generations + 1):
                 self._improve(pool)
                 if generation % CHECK_EVERY and generation != options.generations:
@@ -301,30 +230,56 @@ def grouped(tracks: Sequence[str], size: int) -> list[list[str]]:
     return [list(tracks[k : k + size]) for k in range(0, len(tracks) - size + 1, size)]
 
 
+def whole(lowest: int) -> Callable[[str], int]:
+    """Reads a whole number of the command line, this one or more."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > 9 or int(text) < lowest:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {lowest}, got {text!r:.40}.")
+        return int(text)
+
+    return read
+
+
+def positive(text: str) -> float:
+    """Reads a number of the command line that is more than 0 and at most 3,600."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value <= 3600.0:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, at most 3600, got {text!r:.40}.")
+    return value
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the polished model; returns the exit code."""
+    """Write the polished model; returns the exit code. Ctrl-C ends the search, and the best model so far is written."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, metavar="OUT.zip")
     parser.add_argument("model", type=Path, metavar="MODEL.zip")
     parser.add_argument("--tracks", required=True, nargs="+", help="tracks, a split, or patterns such as 'circuit-*'")
-    parser.add_argument("--generations", type=int, default=300)
-    parser.add_argument("--population", type=int, default=24, help="candidates of a generation")
-    parser.add_argument("--cars", type=int, default=8, help="drives of a candidate")
-    parser.add_argument("--checked", type=int, default=192, help="drives of a mean that may be written")
-    parser.add_argument("--seconds", type=float, help="of a drive; by default a flying lap")
-    parser.add_argument("--features", type=int, default=64, help="of the last hidden layer, the largest first")
-    parser.add_argument("--spread", type=float, default=0.004, help="of the first candidates, in units of the action")
-    parser.add_argument("--unclean", type=float, default=0.05, help="what leaving the road adds to a score of about 1")
-    parser.add_argument("--threads", type=int, default=default_threads())
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--generations", type=whole(1), default=300)
+    parser.add_argument("--population", type=whole(4), default=24, help="candidates of a generation")
+    parser.add_argument("--cars", type=whole(1), default=8, help="drives of a candidate")
+    parser.add_argument("--checked", type=whole(1), default=192, help="drives of a mean that may be written")
+    parser.add_argument("--seconds", type=positive, help="of a drive; by default a flying lap")
+    parser.add_argument("--features", type=whole(1), default=64, help="of the last hidden layer, the largest first")
+    parser.add_argument(
+        "--spread", type=positive, default=0.004, help="of the first candidates, in units of the action"
+    )
+    parser.add_argument(
+        "--unclean", type=positive, default=0.05, help="what leaving the road adds to a score of about 1"
+    )
+    parser.add_argument("--threads", type=whole(1), default=default_threads())
+    parser.add_argument("--seed", type=whole(0), default=1)
     options = parser.parse_args(arguments)
     try:
-        model = read_model(options.model)
+        model, out = read_model(options.model), writable(options.out)
         check_model(model)
         tracks = [track for name in options.tracks for track in named_tracks(name)]
         find_entries(tracks)
         polished = Polish(model, tracks, options).run()
-        write_model(options.out, replace(polished, path=options.out))
+        write_model(out, replace(polished, path=out))
     except HotlapError as error:
         print(f"polish_driver: {error}", file=sys.stderr)
         return 2
