@@ -201,3 +201,17 @@ def test_where_frames_come_late_the_turned_ground_has_half_the_pixels_and_the_sa
     assert (found["isLateAt60Hz"], found["isLateAt25Hz"], found["width"]) == (False, True, 0)
     assert found["apart"] < 2.0  # of 255
     assert page.errors == []
+
+
+def test_who_goes_on_before_the_drivers_of_a_track_have_come_finds_them_too(used_page):
+    policy = used_page.evaluate(
+        "(async () => { const { app } = hotlap; const { drivers } = app.server;"
+        "const pause = () => new Promise((done) => setTimeout(done, 200));"
+        "app.server.drivers = async (id) => { await pause(); return drivers.call(app.server, id); };"
+        "app.go('watch', { track: 'track-02' });"
+        "while (app.track.id !== 'track-02') await new Promise((done) => setTimeout(done, 5));"
+        "delete app.server.drivers; await app.go('watch', { track: 'track-02', driver: 'champion' });"
+        "return app.drivers.find((one) => one.id === 'champion').policy; })()"
+    )
+    assert "track-02" in policy
+    assert [car["id"] for car in used_page.state()["cars"]] == ["champion"]

@@ -22,14 +22,14 @@ def solve(track_id: str, replay_path: Path) -> None:
     track = load_track(track_id)
     laps = None
     if find_reference(track) is None:
-        say(0.0, 0.45, "solving the flying lap")
+        say(0.0, 0.26, "solving the flying lap")
         flying = solve_flying(track.nodes)
-        say(0.45, 0.65, "solving the standing lap")
+        say(0.26, 0.44, "solving the standing lap")
         laps = flying, solve_standing(track.nodes, warm_start=flying)
         save_reference(track, make_reference(track, *laps))
-    say(0.65 if laps else 0.0, 0.9, "solving the lap to follow")
+    say(0.44 if laps else 0.0, 0.93, "solving the lap to follow")
     driver = OptimalDriver(*solve_followed(track.nodes, laps))
-    say(0.9, 1.0, "driving it")
+    say(0.93, 1.0, "driving it")
     replay = record_drive(driver, track_id, num_laps=2, is_quantised=True)
     write_atomically(replay_path, replay.to_bytes())
     say(1.0, 1.0, "done")

@@ -226,11 +226,9 @@ class App {
     }
     find('#side').replaceChildren();
     find('#overlay').replaceChildren();
-    if (track !== this.track) {
-      this.setTrack(track);
-      await this.refreshDrivers();
-      if (number !== this.routes) return;
-    }
+    if (track !== this.track) this.setTrack(track);
+    await this.arriving;
+    if (number !== this.routes) return;
     this.resetCamera();
     let replay = pending.replay || null;
     try {
@@ -248,6 +246,7 @@ class App {
     find('#track-name').textContent = track.name;
     find('#track-about').textContent = `${Math.round(track.length_m)} m · ${track.character}`;
     drawMap(find('#track-thumb'), track, { road: getComputedStyle(document.body).color, width: 2.2, dpr: 1 });
+    this.arriving = this.refreshDrivers(); // whoever opens a view waits for it, this address or the next
   }
 
   async refreshDrivers() {

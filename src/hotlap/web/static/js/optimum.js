@@ -4,24 +4,34 @@ import { lapText } from './format.js';
 
 const POLL_MS = 1000;
 
-/** Let the server solve a lap and tell in one line how far it is; the solved lap, or null. */
-export async function solveOptimum(server, id, isWanted, tell) {
+/** Let the server solve a lap and make the driver that follows it, and tell in one line how far it is; the last answer,
+ * or null. The lap itself is there earlier: `known` is called with the first answer that has it.
+ */
+export async function solveOptimum(server, id, isWanted, tell, known = () => {}) {
   const url = `api/tracks/${encodeURIComponent(id)}/optimal`;
   await server.post(url);
+  let isKnown = false;
   for (;;) {
     const answer = await server.get(url);
     if (!isWanted()) return null;
+    if (answer.line && !isKnown) known(answer);
+    isKnown = Boolean(answer.line);
     if (answer.state === 'solved') {
-      tell(`Optimal lap ${lapText(answer.lap_time_sec)}, from standing ${lapText(answer.standing_lap_time_sec)}.`);
+      tell(timesText(answer));
       return answer;
     }
     if (answer.state === 'failed') {
       tell(answer.message);
       return null;
     }
-    tell(`Solving the optimal lap: ${Math.round(100 * (answer.progress || 0))} %`);
+    const percent = `${Math.round(100 * (answer.progress || 0))} %`;
+    tell(isKnown ? `${timesText(answer)} Making its driver: ${percent}` : `Solving the optimal lap: ${percent}`);
     await new Promise((done) => setTimeout(done, POLL_MS));
   }
+}
+
+function timesText({ lap_time_sec: flying, standing_lap_time_sec: standing }) {
+  return `Optimal lap ${lapText(flying)}, from standing ${lapText(standing)}.`;
 }
 
 /** Give a track that is loaded the lap that was solved meanwhile. */

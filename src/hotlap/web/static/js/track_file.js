@@ -106,12 +106,13 @@ export class TrackFiles {
     const { app } = this;
     if (!app.server.has('optimal')) return;
     const tell = (text) => app.views.watch.note(track, text);
+    const known = (lap) => {
+      putOptimum(track, lap);
+      if (app.track === track) app.stage.renewPicture();
+    };
     try {
-      const solved = await solveOptimum(app.server, track.id, () => true, tell);
-      if (!solved) return;
-      putOptimum(track, solved);
-      if (app.track !== track) return;
-      app.stage.renewPicture();
+      const solved = await solveOptimum(app.server, track.id, () => true, tell, known);
+      if (!solved || app.track !== track) return;
       await app.refreshDrivers();
       if (app.view === 'watch' && !app.views.watch.replay) app.views.watch.list();
     } catch (error) {
