@@ -19,6 +19,7 @@ const CAMERAS = {
 };
 const MARGIN_PX = 12;
 const CAMERA_SAID_MS = 2500;
+const NO_LINE = 'The optimal line of this track is not known.';
 
 /** What panels cover at the sides of the picture, in canvas pixels: as they are just now. */
 export function panelInsets({ canvas, dpr }) {
@@ -103,18 +104,24 @@ export function changeCamera(app) {
 }
 
 function toggle(app, name) {
-  app.stage[name] = !app.stage[name];
+  const { stage } = app;
+  if (name === 'showLine' && !stage.showLine && !stage.track?.line) {
+    app.say(NO_LINE);
+    return;
+  }
+  stage[name] = !stage[name];
   app.tools();
   app.views[app.view]?.paint?.(); // Draw has a picture of its own
 }
 
-/** Do what a key asks for; false if it is the key of no button. */
+/** Do what a key asks for; false if it is the key of no button. A key that is held zooms on, and switches once. */
 export function pressKey(app, event) {
   const { camera } = app.stage;
   const toggled = TOGGLES.find(([, , key]) => event.code === `Key${key}`);
-  if (event.code === 'KeyC') changeCamera(app);
-  else if (event.key === '+' || event.key === '=') camera.zoom(1);
+  if (event.key === '+' || event.key === '=') camera.zoom(1);
   else if (event.key === '-') camera.zoom(-1);
+  else if (event.repeat && (toggled || event.code === 'KeyC' || event.code === 'KeyM')) return true;
+  else if (event.code === 'KeyC') changeCamera(app);
   else if (toggled) toggle(app, toggled[0]);
   else if (event.code === 'KeyM') find('#sound-button').click();
   else return false;
