@@ -162,6 +162,13 @@ def test_the_list_of_tracks_keeps_its_size_while_one_types(used_page):
     page.evaluate("hotlap.app.picker.dialog.close()")
 
 
+def test_every_button_at_the_pictures_edge_says_what_it_is(used_page):
+    buttons = "[...document.querySelectorAll('#view-tools button')]"
+    assert used_page.evaluate(f"{buttons}.length") >= 6
+    unsaid = f"{buttons}.filter((one) => !one.title && !one.getAttribute('aria-label')).map((one) => one.textContent)"
+    assert used_page.evaluate(unsaid) == []
+
+
 def test_where_no_optimal_line_is_known_its_button_says_so(used_page):
     page = used_page
     page.evaluate(

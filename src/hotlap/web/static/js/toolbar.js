@@ -3,12 +3,12 @@
 import { find, make } from './format.js';
 import { recall, remember } from './storage.js';
 
-// What the picture can show: the stage's property, the button's text, and its key.
+// What the picture can show: the stage's property, the button's text, its key, and what it is.
 const TOGGLES = [
-  ['showRays', 'Rays', 'V'],
-  ['showLine', 'Optimal line', 'L'],
-  ['bySpeed', 'Speed colours', 'K'],
-  ['isNight', 'Night', 'N'],
+  ['showRays', 'Rays', 'V', 'The rays with which a driver sees the road.'],
+  ['showLine', 'Optimal line', 'L', 'The line of the fastest lap that was computed, from red (slow) to blue (fast).'],
+  ['bySpeed', 'Speed colours', 'K', 'The trace behind a car, from red (slow) to blue (fast).'],
+  ['isNight', 'Night', 'N', 'The picture by night.'],
 ];
 
 // Each camera on its button, and what it does.
@@ -81,13 +81,14 @@ export function showTools(app) {
       make('button', { class: 'tool', text: '−', 'aria-label': 'Zoom out', onclick: () => stage.camera.zoom(-1) }),
       make('button', { class: 'tool', text: '+', 'aria-label': 'Zoom in', onclick: () => stage.camera.zoom(1) }),
     ),
-    ...TOGGLES.map(([name, text, key]) =>
+    ...TOGGLES.map(([name, text, key, title]) =>
       make(
         'button',
         {
           class: 'tool',
           'aria-pressed': String(stage[name]),
           'data-toggle': name,
+          title,
           onclick: () => toggle(app, name),
         },
         text,
