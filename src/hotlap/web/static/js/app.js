@@ -12,7 +12,7 @@ import { Controls } from './input.js';
 import { LearnView } from './learn.js';
 import { RaceView } from './race.js';
 import { A_FRIEND } from './race_ghosts.js';
-import { Links } from './links.js';
+import { DEFAULT_TRACK, Links, pathTo } from './links.js';
 import { encodeReplay, toText } from './replay.js';
 import { Server } from './server.js';
 import { Sound } from './sound.js';
@@ -27,7 +27,6 @@ import { loadTrack } from './tracks.js';
 import { WatchView } from './watch.js';
 
 const VIEWS = ['watch', 'race', 'learn', 'draw', 'board'];
-const DEFAULT_TRACK = 'track-01';
 
 class App {
   constructor(engine, server) {
@@ -46,7 +45,6 @@ class App {
     this.canvas = find('#canvas');
     this.board = new Board(server);
     this.links = new Links(this);
-    this.defaultTrack = DEFAULT_TRACK;
     this.hud = new Hud(find('#hud'));
     this.stage = new Stage(engine, this.canvas, find('#minimap'));
     this.controls = new Controls(engine.description.car);
@@ -71,13 +69,7 @@ class App {
   bind() {
     window.addEventListener('popstate', () => this.route()); // a changed hash too
     window.addEventListener('keydown', (event) => this.key(event));
-    for (const [id, action] of [
-      ['left', 'left'],
-      ['right', 'right'],
-      ['gas', 'gas'],
-      ['brake', 'brake'],
-    ])
-      this.controls.bindButton(find(`#touch-${id}`), action);
+    for (const action of ['left', 'right', 'gas', 'brake']) this.controls.bindButton(find(`#touch-${action}`), action);
     this.canvas.addEventListener(
       'wheel',
       (event) => {
@@ -153,11 +145,7 @@ class App {
 
   /** Change the address, and with it the view. */
   go(view, { track = this.track.id, driver = null, more = '' } = {}) {
-    const query = new URLSearchParams();
-    if (track !== DEFAULT_TRACK) query.set('track', track);
-    if (driver) query.set('driver', driver);
-    const text = query.toString();
-    history.pushState(null, '', `${location.pathname}${text ? `?${text}` : ''}#${view}${more ? `?${more}` : ''}`);
+    history.pushState(null, '', `${pathTo(track, driver)}#${view}${more ? `?${more}` : ''}`);
     return this.route();
   }
 
@@ -213,6 +201,8 @@ class App {
       } catch (error) {
         this.say(error.message);
         track = this.track || (await loadTrack(DEFAULT_TRACK, this.engine.description));
+        if (error.isUnknown && number === this.routes)
+          history.replaceState(null, '', `${pathTo(track.id, wanted.driver)}${location.hash}`);
       }
     }
     if (number !== this.routes) return;

@@ -45,13 +45,16 @@ export class Camera {
     this.isPlaced = false;
   }
 
-  /** Stay with the origin in the middle of what no panel covers, and a number of metres across its shorter side. */
-  fix(spanM) {
+  /** Stay with the origin in the middle of what no panel covers, a number of metres across its shorter side, and all
+   * that is at most so far from the origin (m, east and north) in sight. */
+  fix(spanM, reach = [0, 0]) {
     const { inset } = this;
     this.mode = 'fixed';
     this.turn = 0;
     const [width, height] = [this.width - inset.left - inset.right, this.height - inset.top - inset.bottom];
-    this.scale = levelScale(nearestLevel(Math.min(width, height) / spanM));
+    const level = nearestLevel(Math.min(width, height) / spanM);
+    const most = Math.min(width / 2 / reach[0], height / 2 / reach[1]);
+    this.scale = levelScale(Math.min(level, Math.floor(Math.log2(most) * LEVELS_PER_DOUBLING)));
     this.x = (inset.right - inset.left) / 2 / this.scale;
     this.y = (inset.top - inset.bottom) / 2 / this.scale;
   }

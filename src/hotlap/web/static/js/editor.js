@@ -5,7 +5,7 @@ import { controlPoints, exampleLine, lineFromText, lineToText, MIN_POINTS, strok
 import { makeEntry } from './drivers.js';
 import { EditHistory } from './edit_history.js';
 import { showPanel } from './editor_panel.js';
-import { drawGrid, drawHandles } from './editor_picture.js';
+import { drawGrid, drawHandles, reachOf } from './editor_picture.js';
 import { solveOptimum } from './optimum.js';
 import { panelInsets } from './toolbar.js';
 
@@ -34,8 +34,7 @@ export class DrawView {
     const { canvas } = app;
     canvas.addEventListener('pointerdown', (event) => this.down(event));
     canvas.addEventListener('pointermove', (event) => this.move(event));
-    canvas.addEventListener('pointerup', () => this.up());
-    canvas.addEventListener('pointercancel', () => this.up());
+    for (const name of ['pointerup', 'pointercancel']) canvas.addEventListener(name, () => this.up());
     canvas.addEventListener('dblclick', (event) => this.remove(event));
   }
 
@@ -76,11 +75,12 @@ export class DrawView {
     if (this.before) stage.setTrack(this.before);
   }
 
-  /** The picture of all that can be drawn on, beside the panel. */
-  fix() {
+  /** The picture of all that can be drawn on, beside the panel; and of all of a line that came from elsewhere. */
+  fix(line = null) {
+    if (line) this.reach = reachOf(line);
     const { stage } = this.app;
     stage.camera.inset = panelInsets(stage);
-    stage.camera.fix(SPAN_M);
+    stage.camera.fix(SPAN_M, this.reach);
   }
 
   get isReady() {
@@ -311,9 +311,7 @@ export class DrawView {
     const id = await this.save();
     if (!id) return;
     const isWanted = () => this.isOpen && this.optimum.isConnected;
-    const tell = (text) => {
-      this.optimum.textContent = text;
-    };
+    const tell = (text) => this.optimum.replaceChildren(text);
     await solveOptimum(this.app.server, id, isWanted, tell).catch((error) => this.app.say(error.message));
   }
 
@@ -326,17 +324,18 @@ export class DrawView {
   load(text) {
     const { points, width } = lineFromText(text);
     Object.assign(this, { points, width: Math.min(20, Math.max(7, width)) });
+    this.fix(points);
   }
 
   example() {
-    this.replace(exampleLine());
+    const line = exampleLine();
+    this.fix(line);
+    this.replace(line);
   }
 
   key(event) {
-    if (!(event.ctrlKey || event.metaKey)) return;
-    const isRedo = event.code === 'KeyY' || event.shiftKey;
-    if (event.code !== 'KeyZ' && event.code !== 'KeyY') return;
-    this.undo(isRedo);
+    if (!(event.ctrlKey || event.metaKey) || !['KeyZ', 'KeyY'].includes(event.code)) return;
+    this.undo(event.code === 'KeyY' || event.shiftKey);
     event.preventDefault();
   }
 

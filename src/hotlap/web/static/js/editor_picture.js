@@ -4,6 +4,12 @@ import { COLOURS, KINDS } from './colours.js';
 import { smooth } from './drawn_line.js';
 
 const GRID_M = 50;
+const MARGIN_M = 20; // around a line: half the road and what is beside it
+
+/** How far a line with its road goes from the origin to east or west, and to north or south (m). */
+export function reachOf(points) {
+  return [0, 1].map((k) => MARGIN_M + Math.max(...points.map((point) => Math.abs(point[k]))));
+}
 
 /** The line with its points, a line that was refused, and the one that is being drawn. */
 export function drawHandles(draw, context, camera) {

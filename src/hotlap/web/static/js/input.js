@@ -37,7 +37,7 @@ export class Controls {
 
   key(event, isDown) {
     const action = KEYS[event.code];
-    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!action || (isDown && (event.ctrlKey || event.metaKey || event.altKey))) return;
     const isTyping = event.target.closest?.('input, select, textarea, dialog');
     if (isDown && isTyping) return;
     if (this.isActive) event.preventDefault();

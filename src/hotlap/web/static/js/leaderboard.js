@@ -123,9 +123,11 @@ export class LeaderboardView {
     const said = make('span', { class: 'hint', id: 'renamed', role: 'status' });
     const rename = async (event) => {
       try {
-        const count = await app.board.rename(event.target.value.trim());
-        said.textContent = count ? `On ${count === 1 ? 'your lap' : `your ${count} laps`} too.` : '';
-        if (count && app.view === 'board') await this.fill(app.track);
+        const name = event.target.value.trim();
+        const count = await app.board.rename(name);
+        const done = name ? `You are ${name} on the board now.` : '';
+        said.textContent = count ? `On ${count === 1 ? 'your lap' : `your ${count} laps`} too.` : done;
+        if (app.view === 'board') await this.fill(app.track);
       } catch (error) {
         said.textContent = error.message;
       }
@@ -160,7 +162,7 @@ export class LeaderboardView {
     const isInTime = !day || own?.date?.startsWith(day);
     if (own && isInTime && !entries.some((one) => one.kind === 'human' && Math.fround(one.lap_time_sec) === own.time)) {
       entries.push({
-        driver: own.driver || ownName() || 'You',
+        driver: ownName() || own.driver || 'You',
         kind: 'human',
         lap_time_sec: own.time,
         clean: own.clean,

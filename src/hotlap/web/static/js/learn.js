@@ -14,7 +14,6 @@ import { loadTrack } from './tracks.js';
 
 const SWARM_CARS = 256;
 const NAMES = { [RECORDED]: 'The recorded run', [TAB_RUN]: 'Training in this tab' };
-const OTHER_TRACK = '. Your own track stays chosen for the other views.';
 const STATES = { stopped: 'Stopped', finished: 'Finished', failed: 'Failed' };
 const UNTRAINED = `${SWARM_CARS} untrained cars, as they are before they learn`;
 const READY = 'Getting ready';
@@ -178,8 +177,9 @@ export class LearnView {
       this.returnChart = make('canvas', { class: 'chart' });
       this.verb = make('span');
       const isOther = run.track !== app.track.id;
+      const stays = isOther ? `. ${app.track.name} stays chosen for the other views.` : '.';
       parts.push(
-        make('p', { id: 'run-track' }, this.verb, make('b', { text: this.road.name }), isOther ? OTHER_TRACK : '.'),
+        make('p', { id: 'run-track' }, this.verb, make('b', { text: this.road.name }), stays),
         this.status,
         run.isHere ? this.newest : null,
         make('div', {}, make('p', {}, 'The AI after ', this.sliderText, ' decisions'), this.slider),

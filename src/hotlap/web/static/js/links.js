@@ -10,6 +10,17 @@ import { fetchBytes } from './server.js';
 const LOCAL = ['127.0.0.1', 'localhost', '[::1]'];
 const SEEN = { lap: 'sees this lap driven again', race: 'sees this race driven again' };
 
+export const DEFAULT_TRACK = 'track-01';
+
+/** An address without its view: the page with a track, and perhaps a driver. */
+export function pathTo(track, driver = null) {
+  const query = new URLSearchParams();
+  if (track !== DEFAULT_TRACK) query.set('track', track);
+  if (driver) query.set('driver', driver);
+  const text = query.toString();
+  return `${location.pathname}${text ? `?${text}` : ''}`;
+}
+
 export class Links {
   constructor(app) {
     this.app = app;
@@ -48,8 +59,7 @@ export class Links {
         const line = own ? `&line=${lineToText(own.points, own.width_m)}` : ''; // the road too: nobody else has it
         hash = `replay=${toText(encodeShort())}${driver}${line}`;
       }
-      const query = app.track.id === app.defaultTrack ? '' : `?track=${app.track.id}`;
-      const link = `${location.origin}${location.pathname}${query}#watch?${hash}`;
+      const link = `${location.origin}${pathTo(app.track.id)}#watch?${hash}`;
       const whoever = LOCAL.includes(location.hostname) ? 'Whoever opens it on this computer' : 'Whoever opens it';
       await app.copyLink(link, `The link is copied. ${whoever} ${SEEN[kind]}.`);
       return link;

@@ -8,8 +8,8 @@ import { find, lapText, make } from './format.js';
 import { keepDrive } from './given_laps.js';
 import { HumanPilot } from './input.js';
 import { bestLap, encodeReplay, MAX_TICKS, toText } from './replay.js';
-import { FRIEND, ghostWords, listGhosts, makeGhost, NO_GHOST } from './race_ghosts.js';
-import { nextRung, noteBeaten } from './race_ladder.js';
+import { FRIEND, ghostWords, listGhosts, makeGhost, NO_GHOST, NOT_HERE } from './race_ghosts.js';
+import { nextRung, noteBeaten, noteLap } from './race_ladder.js';
 import { showOptions } from './race_options.js';
 import { showLights, showPaused, showStart, showWaiting } from './race_panels.js';
 import { showResult } from './race_result.js';
@@ -59,6 +59,7 @@ export class RaceView {
     else if (isStarted) this.isChosen = false; // whoever comes next on the ladder
     this.wanted = friend ? FRIEND : wanted || (this.isChosen ? this.wanted : null);
     if (friend || wanted || isStarted) this.format = 'ghost';
+    if (wanted && !listGhosts(this).some((one) => one.id === wanted)) this.app.say(NOT_HERE);
     await this.prepare();
     if (isStarted && this.phase === 'idle' && this.app.view === 'race') this.countdown();
   }
@@ -115,6 +116,7 @@ export class RaceView {
     const waiting = setTimeout(() => showWaiting(this, ghosts, chosen), WAIT_MS);
     try {
       this.ghost = await makeGhost(this, chosen.id);
+      noteLap(this);
     } catch (error) {
       app.say(error.message);
       this.ghost = null;
@@ -306,13 +308,15 @@ export class RaceView {
     return isBest ? 'Your best lap here' : 'Finished';
   }
 
-  /** Put the lap on the server's board, which drives it again. */
+  /** Put the lap on the server's board, which drives it again; true if it is there. */
   async send(text) {
     try {
       const entry = await this.app.board.send(this.app.track.id, ownName(), text);
       this.status.textContent = `On the board as ${entry.driver} with ${lapText(entry.lap_time_sec)}.`;
+      return true;
     } catch (error) {
       this.status.textContent = `Not on the board: ${error.message}`;
+      return false;
     }
   }
 
@@ -327,10 +331,9 @@ export class RaceView {
   }
 
   key(event) {
-    if (event.code === 'KeyR') this.restart();
-    else if (event.code === 'Escape') this.pause();
-    else if (event.code === 'Backspace') this.respawn();
-    else return;
+    const action = { KeyR: 'restart', Escape: 'pause', Backspace: 'respawn' }[event.code];
+    if (!action) return;
+    if (!event.repeat) this[action]();
     event.preventDefault();
   }
 }

@@ -13,6 +13,7 @@ export const OWN_BEST = 'best';
 export const FRIEND = 'friend';
 export const A_FRIEND = 'A friend'; // whose name is not known
 export const YOU = 'You';
+export const NOT_HERE = 'The driver of this link is not here. Another one drives.';
 
 const WORDS = {
   champion: 'the champion',

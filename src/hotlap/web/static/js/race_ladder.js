@@ -40,6 +40,19 @@ export function nextRung(app) {
   return listRungs(app)[numBeaten(app)] ?? null;
 }
 
+const laps = new Map(); // of opponents that drove for a race here, by track, number of laps and id
+
+const lapKey = ({ app, numLaps }, id) => `${app.track.road}:${numLaps}:${id}`;
+
+/** Remember the lap of the ghost that drives against the visitor now. */
+export function noteLap(race) {
+  const time = race.ghost?.run.best?.time;
+  if (time) laps.set(lapKey(race, race.ghost.id), time);
+}
+
+/** The lap to beat of an opponent (s): a medal's time, or what it drove here; null while that is not known. */
+export const lapOf = (race, rung) => rung.time ?? laps.get(lapKey(race, rung.id)) ?? null;
+
 /** Note that an opponent was beaten. */
 export function noteBeaten(app, id) {
   const beaten = recall(key(app), []);

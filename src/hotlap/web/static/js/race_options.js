@@ -2,7 +2,7 @@
 
 import { driverColour, KINDS, MEDALS } from './colours.js';
 import { find, lapText, make } from './format.js';
-import { listRungs, numBeaten } from './race_ladder.js';
+import { lapOf, listRungs, numBeaten } from './race_ladder.js';
 import { formatButtons } from './rivals_panels.js';
 import { bestOn, remember } from './storage.js';
 
@@ -42,6 +42,7 @@ function ladder(race) {
   const items = listRungs(app).map((rung, k) => {
     const driver = app.drivers.find((one) => one.id === rung.id);
     const state = k < beaten ? 'beaten' : k === beaten ? 'next' : 'later';
+    const lap = lapOf(race, rung);
     return make(
       'li',
       { class: state, 'aria-current': rung.id === race.wanted ? 'true' : null },
@@ -51,7 +52,7 @@ function ladder(race) {
         make('span', { class: 'mark', text: { beaten: '✓', next: '▶', later: '' }[state] }),
         dot(rung.medal ? MEDALS[rung.medal] : driverColour(driver)),
         make('span', { text: rung.name }),
-        make('time', { text: rung.time === null ? '' : lapText(rung.time) }),
+        make('time', { text: lap === null ? '' : lapText(lap) }),
       ),
     );
   });

@@ -98,7 +98,8 @@ function losses(race, run, lap) {
 
 /** The name for the board: a lap is sent once there is one; another one is put on the laps sent before too. */
 function nameField(race, text) {
-  const isKnown = Boolean(ownName());
+  let isKnown = Boolean(ownName());
+  let button = null;
   const name = make('input', {
     type: 'text',
     id: 'driver-name',
@@ -113,17 +114,17 @@ function nameField(race, text) {
       return;
     }
     if (isKnown) await race.rename(value);
-    else {
+    else if (!button.disabled) {
+      button.disabled = true; // a lap is sent once
       remember('name', value);
-      await race.send(text);
+      isKnown = await race.send(text);
+      button.disabled = false;
+      if (isKnown) button.remove();
     }
   };
   name.addEventListener('change', () => isKnown && send());
   name.addEventListener('keydown', (event) => event.key === 'Enter' && !isKnown && send());
-  return make(
-    'div',
-    { class: 'post' },
-    make('label', { class: 'field' }, 'Your name on the board', name),
-    isKnown ? null : make('button', { class: 'button', id: 'post-lap', text: 'Put it on the board', onclick: send }),
-  );
+  const post = { class: 'button', id: 'post-lap', text: 'Put it on the board', onclick: send };
+  if (!isKnown) button = make('button', post);
+  return make('div', { class: 'post' }, make('label', { class: 'field' }, 'Your name on the board', name), button);
 }

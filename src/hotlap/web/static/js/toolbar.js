@@ -3,12 +3,12 @@
 import { find, make } from './format.js';
 import { recall, remember } from './storage.js';
 
-// What the picture can show: the stage's property, the button's text, and its key.
+// What the picture can show: the stage's property, the button's text, its key, and what it is.
 const TOGGLES = [
-  ['showRays', 'Rays', 'V'],
-  ['showLine', 'Optimal line', 'L'],
-  ['bySpeed', 'Speed colours', 'K'],
-  ['isNight', 'Night', 'N'],
+  ['showRays', 'Rays', 'V', 'The rays with which a driver sees the road.'],
+  ['showLine', 'Optimal line', 'L', 'The line of the fastest lap that was computed, from red (slow) to blue (fast).'],
+  ['bySpeed', 'Speed colours', 'K', 'The trace behind a car, from red (slow) to blue (fast).'],
+  ['isNight', 'Night', 'N', 'The picture by night.'],
 ];
 
 // Each camera on its button, and what it does.
@@ -19,6 +19,7 @@ const CAMERAS = {
 };
 const MARGIN_PX = 12;
 const CAMERA_SAID_MS = 2500;
+const NO_LINE = 'The optimal line of this track is not known.';
 
 /** What panels cover at the sides of the picture, in canvas pixels: as they are just now. */
 export function panelInsets({ canvas, dpr }) {
@@ -80,13 +81,14 @@ export function showTools(app) {
       make('button', { class: 'tool', text: '−', 'aria-label': 'Zoom out', onclick: () => stage.camera.zoom(-1) }),
       make('button', { class: 'tool', text: '+', 'aria-label': 'Zoom in', onclick: () => stage.camera.zoom(1) }),
     ),
-    ...TOGGLES.map(([name, text, key]) =>
+    ...TOGGLES.map(([name, text, key, title]) =>
       make(
         'button',
         {
           class: 'tool',
           'aria-pressed': String(stage[name]),
           'data-toggle': name,
+          title,
           onclick: () => toggle(app, name),
         },
         text,
@@ -103,18 +105,24 @@ export function changeCamera(app) {
 }
 
 function toggle(app, name) {
-  app.stage[name] = !app.stage[name];
+  const { stage } = app;
+  if (name === 'showLine' && !stage.showLine && !stage.track?.line) {
+    app.say(NO_LINE);
+    return;
+  }
+  stage[name] = !stage[name];
   app.tools();
   app.views[app.view]?.paint?.(); // Draw has a picture of its own
 }
 
-/** Do what a key asks for; false if it is the key of no button. */
+/** Do what a key asks for; false if it is the key of no button. A key that is held zooms on, and switches once. */
 export function pressKey(app, event) {
   const { camera } = app.stage;
   const toggled = TOGGLES.find(([, , key]) => event.code === `Key${key}`);
-  if (event.code === 'KeyC') changeCamera(app);
-  else if (event.key === '+' || event.key === '=') camera.zoom(1);
+  if (event.key === '+' || event.key === '=') camera.zoom(1);
   else if (event.key === '-') camera.zoom(-1);
+  else if (event.repeat && (toggled || event.code === 'KeyC' || event.code === 'KeyM')) return true;
+  else if (event.code === 'KeyC') changeCamera(app);
   else if (toggled) toggle(app, toggled[0]);
   else if (event.code === 'KeyM') find('#sound-button').click();
   else return false;

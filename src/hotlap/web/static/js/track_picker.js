@@ -31,6 +31,7 @@ export class TrackPicker {
   }
 
   async open() {
+    this.app.rest(); // a race does not go on behind the dialog
     const search = make('input', {
       class: 'search',
       type: 'search',
@@ -59,10 +60,12 @@ export class TrackPicker {
       ),
       list,
     );
+    this.dialog.style.height = '';
     this.dialog.showModal();
     if (!matchMedia('(pointer: coarse)').matches) search.focus();
     this.tracks = await this.app.server.allTracks().catch(() => this.app.trackList);
     fill();
+    this.dialog.style.height = `${this.dialog.offsetHeight}px`; // nothing moves while one types
   }
 
   /** Show the tracks with all these words, of a length ('1000-2000' m) and a character; the day's track first. */

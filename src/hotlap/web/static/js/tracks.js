@@ -22,7 +22,10 @@ export function loadTrack(id, description, isStatic = false) {
 async function fetchTrack(id, description, isStatic) {
   if (isStatic && (await isLineOnly(id))) return parseTrack(await buildGenerated(id, description), description);
   const answer = await fetch(`data/${encodeURIComponent(id)}.track`);
-  if (!answer.ok) throw new Error('The track of this link is not here. Another one is shown.');
+  if (!answer.ok) {
+    const error = new Error('The track of this link is not here. Another one is shown.');
+    throw Object.assign(error, { isUnknown: answer.status === 404 });
+  }
   return parseTrack(await unpackFile(await answer.arrayBuffer()), description);
 }
 

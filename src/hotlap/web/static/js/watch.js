@@ -5,7 +5,7 @@ import { dailyButton } from './daily.js';
 import { defaultDriver, makeEntry } from './drivers.js';
 import { find, lapText, make } from './format.js';
 import { showPlayback } from './playback.js';
-import { A_FRIEND } from './race_ghosts.js';
+import { A_FRIEND, NOT_HERE } from './race_ghosts.js';
 import { playRace } from './race_playback.js';
 import { driveKeys, ReplayPilot, verifyReplay } from './replay.js';
 
@@ -43,8 +43,7 @@ export class WatchView {
     const first = drivers.find((one) => one.id === wanted) || defaultDriver(drivers);
     const kept = wanted ? [] : this.chosen.filter((id) => drivers.some((one) => one.id === id));
     this.chosen = kept.length ? kept : first ? [first.id] : [];
-    if (wanted && !drivers.some((one) => one.id === wanted))
-      this.app.say('The driver of this link is not here. Another one drives.');
+    if (wanted && !drivers.some((one) => one.id === wanted)) this.app.say(NOT_HERE);
     await this.start();
   }
 
@@ -237,7 +236,7 @@ export class WatchView {
   key(event) {
     if (this.replay && event.code === 'Space') {
       event.preventDefault();
-      this.playPause?.();
+      if (!event.repeat) this.playPause?.();
     }
   }
 }
