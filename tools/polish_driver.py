@@ -41,7 +41,6 @@ from hotlap.tracks.registry import find_entries, named_tracks
 from last_layer import LastLayer, Numbers, check_model, hidden_features, num_hidden
 
 CHECK_EVERY = 20  # generations
-NUM_SCANNED = 96  # new starts at which hard ones are looked for, as often
 MAX_HARD = 64  # the latest are kept
 MAX_LAPS = 64  # in one drive
 SETTLE_TICKS = 12 * TICKS_PER_SECOND  # not scored: what a start put the car in is over by then
@@ -215,7 +214,7 @@ class Polish:
 
     def _look_for_hard_starts(self, pool: ThreadPoolExecutor, numbers: Numbers) -> None:
         """Drive the mean from new starts, on other courses than before where there are many."""
-        rounds = -(-NUM_SCANNED // self._options.cars)
+        rounds = -(-self._options.scanned // self._options.cars)
         chosen = [self._courses[k] for k in self._rng.integers(len(self._courses), size=rounds)]
         jobs = [(course, starts, starts.draw_new()) for course, starts in chosen]
         drives = list(pool.map(lambda job: job[0].drive(numbers, job[2]), jobs))
@@ -262,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--population", type=whole(4), default=24, help="candidates of a generation")
     parser.add_argument("--cars", type=whole(1), default=8, help="drives of a candidate")
     parser.add_argument("--checked", type=whole(1), default=192, help="drives of a mean that may be written")
+    parser.add_argument("--scanned", type=whole(1), default=96, help="new starts at which hard ones are looked for")
     parser.add_argument("--seconds", type=positive, help="of a drive; by default a flying lap")
     parser.add_argument("--features", type=whole(1), default=64, help="of the last hidden layer, the largest first")
     parser.add_argument(
