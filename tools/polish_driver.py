@@ -8,9 +8,10 @@ none. This takes the room back: the driver drives without noise, and its last la
 round quicker without leaving the road (`covariance_search`). Neither gradients nor the optimal lap are used.
 
 The search is in coordinates in which each of the layer's main features counts the same. In a generation all candidates
-drive from the same random starts, and from some at which a mean of earlier candidates failed or was not clean: a search
-that sees few starts forgets those that are rare. Every 20 generations the mean of the candidates drives from other
-starts, always the same, and the best of these means is written. All starts are others than those of the drivers' cards.
+drive from the same random starts, half of them hard ones at which the given model or a mean of earlier candidates
+failed or was not clean: a search that sees few starts forgets those that are rare. Every 20 generations the average of
+their means, which wanders less than a single one, drives from other starts, always the same, and the best of these
+averages is written. All starts are others than those of the drivers' cards.
 """
 
 import argparse
@@ -187,11 +188,15 @@ class Polish:
         print(f"{self._layer.size} numbers; {usual.is_clean.mean():.1%} of {options.checked} drives clean", flush=True)
         began = time.monotonic()
         with suppress(KeyboardInterrupt), ThreadPoolExecutor(options.threads) as pool:
+            self._look_for_hard_starts(pool, given)  # a model that was polished before has some
+            means: list[NDArray[np.float64]] = []
             for generation in range(1, options.generations + 1):
                 self._improve(pool)
+                means.append(self._search.mean)
                 if generation % CHECK_EVERY and generation != options.generations:
                     continue
-                numbers = self._layer.numbers_at(self._search.mean)
+                numbers = self._layer.numbers_at(np.mean(means, axis=0))
+                means.clear()
                 found = self._check.drive(numbers, seeds)
                 reached = score(found, usual, options.unclean)
                 if reached < best_score:
