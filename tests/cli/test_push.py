@@ -47,7 +47,7 @@ def test_the_card_has_what_the_hub_reads(pushed):
     evaluated = json.loads((pushed / "evaluation.json").read_text())
     assert figures["gap_to_optimal"] == round(evaluated["gap_to_optimal"], 6)
     assert 0.005 < figures["gap_to_optimal"] < 0.02
-    assert "| gap to the optimal lap | 1.0" in text
+    assert f"| gap to the optimal lap | {100.0 * evaluated['gap_to_optimal']:.2f} % |" in text
     assert "![a lap](replay.gif)" in text
     assert re.search(r"SHA-256 `[0-9a-f]{64}`", text)
 
