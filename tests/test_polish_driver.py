@@ -1,5 +1,7 @@
 """The tool that searches for a better last layer of a driver."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,9 @@ from hotlap.models.actor import pack_model
 from hotlap.models.model_file import read_model
 from hotlap.models.shipped_models import SHIPPED_FOLDER
 from last_layer import LastLayer, hidden_features, num_hidden
-from polish_driver import Drives, Starts, grouped, score
+from polish_courses import Course, Drives
+from polish_driver import Starts, grouped, score
+from tensor_course import TensorCourse
 
 CHAMPION, GENERALIST = SHIPPED_FOLDER / "track-01.zip", SHIPPED_FOLDER / "generalist.zip"
 SMALL = ["--generations=1", "--population=4", "--cars=2", "--checked=2", "--seconds=2", "--features=3", "--threads=1"]
@@ -64,17 +68,46 @@ def test_a_score_is_one_for_the_usual_drive_and_less_for_a_quicker_one():
     assert score(usual, Drives(np.array([30.0, np.inf]), usual.is_clean), 0.05) == 1.0  # only where it is known
 
 
+def test_leaving_the_road_and_failing_cost_what_was_asked():
+    usual = Drives(np.array([30.0, 50.0]), np.array([True, True]))
+    unclean = Drives(usual.slowness, np.array([True, False]))
+    assert score(unclean, usual, 0.5) == pytest.approx(1.25)
+    stands = Drives(np.array([30.0, 5000.0]), np.array([True, True]))
+    assert score(stands, usual, 0.5, 3.0) == pytest.approx(2.5)
+    assert score(stands, usual, 4.0, 3.0) == pytest.approx(3.0)  # failing never costs less than leaving the road
+
+
 @pytest.mark.parametrize(("num_ticks", "unit"), [(0, "lap"), (600, "metre")])
-def test_a_drive_is_that_of_an_evaluation(num_ticks, unit):
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_a_drive_is_that_of_an_evaluation(num_ticks, unit, num_parts):
     driver = PackedDriver.from_model(read_model(CHAMPION))
-    course = polish_driver.Course(driver, ["track-01"] * 3, num_ticks, num_threads=1)
-    found = course.drive(driver.packed.numbers, np.arange(7, 10, dtype=np.uint64))
+    with ThreadPoolExecutor(2) as pool:
+        course = Course(driver, ["track-01"] * 3, num_ticks, pool, num_parts)
+        found, again = course.drive_all([driver.packed.numbers] * 2, np.arange(7, 10, dtype=np.uint64))
     assert found.is_clean.all()
+    np.testing.assert_array_equal(again.slowness, found.slowness)
     if unit == "lap":
         laps = evaluate(driver, "track-01", episodes=3, start="random", seed=7)
         assert np.median(found.slowness) == laps.median_lap_time_sec
     else:
         assert 1.0 / found.slowness == pytest.approx(889.9 / 28.6, rel=0.3)  # about the mean speed of its lap
+
+
+@pytest.mark.parametrize(("path", "roads"), [(CHAMPION, 1), (GENERALIST, 2)], ids=["champion", "generalist"])
+def test_cars_as_tensors_drive_as_the_compiled_policy_does(path, roads):
+    model = read_model(path)
+    driver, seeds = PackedDriver.from_model(model), np.arange(8, dtype=np.uint64)
+    tracks = ["track-01", "track-02"][:roads] * (8 // roads)
+    layer = LastLayer(model, driver.packed, np.random.default_rng(1).normal(size=(512, 256)), 3)
+    other = layer.numbers_at(np.full(layer.size, 0.02))
+    candidates = [driver.packed.numbers, other]
+    tensors = TensorCourse(driver, tracks, 300, 2, num_hidden(model), "cpu").drive_all(candidates, seeds)
+    with ThreadPoolExecutor(1) as pool:
+        compiled = Course(driver, tracks, 300, pool).drive_all(candidates, seeds)
+    for found, expected in zip(tensors, compiled, strict=True):
+        np.testing.assert_allclose(found.slowness, expected.slowness, rtol=1e-5)
+        np.testing.assert_array_equal(found.is_clean, expected.is_clean)
+    assert not np.allclose(tensors[0].slowness, tensors[1].slowness, rtol=1e-3)
 
 
 def test_hard_starts_come_again_for_the_same_cars():

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 import torch
 
 
-def capture(function: Callable[[], object], generator: torch.Generator) -> Callable[[], object]:
+def capture(
+    function: Callable[[], object], generator: torch.Generator, allow_tf32: bool = True
+) -> Callable[[], object]:
     """Run `function` once, so that libraries and kernels are ready, then capture it; the result replays it.
 
     It must write into the same tensors each time, must not branch on their values, and draw random numbers only from
@@ -20,7 +22,7 @@ def capture(function: Callable[[], object], generator: torch.Generator) -> Calla
         function()
         return function
     # TensorFloat-32: products of float32 numbers rounded to 11 bits, added in float32; several times as fast.
-    before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
+    before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, allow_tf32
     side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
