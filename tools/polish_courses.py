@@ -56,7 +56,7 @@ class Course:
     def drive_all(self, candidates: Sequence[Numbers], seeds: NDArray[np.uint64]) -> list[Drives]:
         """Drive with the numbers of each candidate from the random starts of these seeds, the same for all."""
         jobs = [(numbers, part) for numbers in candidates for part in range(len(self._parts))]
-        found = list(self._pool.map(lambda job: self._drive(*job, seeds), jobs))
+        found = list(self._pool.map(lambda job: self._drive(job[0], job[1], seeds), jobs))
         size = len(self._parts)
         return [_joined(found[first : first + size]) for first in range(0, len(found), size)]
 
