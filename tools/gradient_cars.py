@@ -17,6 +17,7 @@ from hotlap.sim.rays import NUM_RAYS
 from hotlap.sim.world import OBS_OFFSET
 
 STUCK_MPS = 1.0
+MAX_HARD, MIN_HARD = 4000, 100  # starts that are kept, and from how many on they are used
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,25 @@ class Segment:
     has_touched: Tensor  # (decisions, cars)
 
 
+class HardStarts:
+    """States from before cars left the road or touched a wall, which come again as starts."""
+
+    def __init__(self) -> None:
+        self._states: list[NDArray[np.void]] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._states))
+
+    def remember(self, states: NDArray[np.void]) -> None:
+        """Keep these states; the oldest ones go."""
+        self._states = [np.concatenate([*self._states, states])[-MAX_HARD:]]
+
+    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.void]:
+        """Some of the states."""
+        drawn: NDArray[np.void] = self._states[0][rng.integers(len(self), size=count)]
+        return drawn
+
+
 class Group:
     """Cars on some roads, in the simulator and as tensors."""
 
@@ -37,11 +57,17 @@ class Group:
             max_ticks=MAX_COUNT, stillness_timeout_ticks=MAX_COUNT, start="random", spun_fraction=spun_fraction
         )
         settings = RacerSettings(RewardRules(progress_length_m=0.0, progress_time_s=1.0), endless)
-        self._driver, self._num_stuck = driver, np.zeros(num_cars, np.int64)
+        self._driver, self._num_stuck, self._num_segments = driver, *np.zeros((2, num_cars), np.int64)
         self.fleet = Fleet(tracks, settings, num_cars, make_engine(num_cars), driver.observation)
         self._memory = make_memory(driver.packed, num_cars)
-        roads = Roads.of(self.fleet.scenario.ribbons, torch.device("cpu"))
-        self.roads = roads.on(torch.as_tensor(self.fleet.states["track"].astype(np.int64)))
+        self._all_roads = Roads.of(self.fleet.scenario.ribbons, torch.device("cpu"))
+        self._set_roads()
+        self._hard, self._went_wrong = HardStarts(), np.zeros(num_cars, np.bool_)
+        self._begun, self._begun_before = self.fleet.states.copy(), self.fleet.states.copy()
+
+    def _set_roads(self) -> None:
+        """Find the road of every car: a hard start may be on another."""
+        self.roads = self._all_roads.on(torch.as_tensor(self.fleet.states["track"].astype(np.int64)))
         self.length_m = self.roads.num_nodes * self.roads.step_m
 
     def begin(self, rng: np.random.Generator) -> None:
@@ -52,23 +78,37 @@ class Group:
     def drive(self, numbers: NDArray[np.float32], noise: Tensor) -> Segment:
         """Drive one segment with these numbers of the policy and this noise."""
         fleet, packed = self.fleet, self._driver.packed._replace(numbers=numbers)
-        states, walls, touched = fleet.states.copy(), [self._walls()], []
+        self._set_roads()
+        self._begun_before, self._begun = self._begun, fleet.states.copy()
+        walls, touched, left = [self._walls()], [], []
         for noises in noise.numpy():
             decide_cars(packed, fleet.batch.obs, self._memory)
             actions = with_noise(self._memory.actions, noises)
             fleet.step(actions, autoreset=False, repeat=self._driver.action_repeat)
             walls.append(self._walls())
             touched.append(fleet.batch.infos["wall"] < 0.0)
-        return Segment(states, torch.as_tensor(np.stack(walls)), noise, torch.as_tensor(np.stack(touched)))
+            left.append(fleet.batch.infos["offTrack"] < 0.0)
+        self._went_wrong = np.any([*touched, *left], axis=0)
+        return Segment(self._begun, torch.as_tensor(np.stack(walls)), noise, torch.as_tensor(np.stack(touched)))
 
-    def renew(self, fraction: float, rng: np.random.Generator) -> None:
-        """New starts for a fraction of the cars and for those that stand."""
-        states = self.fleet.states
+    def renew(self, fraction: float, hard_fraction: float, rng: np.random.Generator) -> None:
+        """New starts for a fraction of the cars and for those that stand, hard ones for another fraction."""
+        fleet, states = self.fleet, self.fleet.states
+        self._num_segments += 1
         self._num_stuck = np.where(states["forward_mps"] < STUCK_MPS, self._num_stuck + 1, 0)
+        # At the beginning of a segment it may have been too late, so the one before it counts.
+        self._hard.remember(self._begun_before[self._went_wrong & (self._num_segments > 1)])
         chosen = (rng.uniform(size=len(states)) < fraction) | (self._num_stuck > 1)
+        fleet.next_episode()
+        fleet.reset(mask=chosen)
+        if len(self._hard) >= MIN_HARD:
+            hard = rng.uniform(size=len(states)) < hard_fraction
+            drawn, state, chosen = self._hard.draw(int(hard.sum()), rng), fleet.get_state(), chosen | hard
+            for name in set(drawn.dtype.names or ()) - {"seed", "episode"}:
+                state[name][hard] = drawn[name]
+            fleet.set_state(state)
         self._num_stuck[chosen] = 0
-        self.fleet.next_episode()
-        self.fleet.reset(mask=chosen)
+        self._num_segments[chosen] = 0
 
     def _walls(self) -> NDArray[np.float32]:
         obs = self.fleet.batch.obs

@@ -1,14 +1,17 @@
-"""Make a trained driver better by the derivative of the simulator: which change of its weights makes its cars quicker.
+"""Train a driver by the derivative of the simulator: which change of its weights makes its cars quicker.
 
-usage: python tools/gradient_driver.py OUT.zip MODEL.zip --tracks track-02 [--minutes 30] [--seed N]
-       python tools/gradient_driver.py OUT.zip MODEL.zip --tracks train 'gen-*' 'circ-*' --cars 512
+usage: python tools/gradient_driver.py OUT.zip MODEL.zip --tracks train 'gen-*' --new --rate 1e-3 --critic-first 0
+       python tools/gradient_driver.py OUT.zip MODEL.zip --tracks train [--minutes 30] [--rate 4e-4] [--edge 0.6]
+
+MODEL.zip gives the network, what it sees and the scale of what it sees; with `--new` not its weights. A model that PPO
+trained gets worse at rates above 1e-5; one that was trained here does not.
 
 PPO finds out by noise which actions are good. Here the equations tell. Cars drive two seconds in the simulator; then
 the same two seconds are computed again as tensors (`differentiable_car`), and the derivative of what they gained goes
 back through physics, view and policy to the weights (back-propagation through time). What comes after the two seconds
 is the value that a critic gives; it learns from the same drives. Gained is time on the guide, less a price for being
 near the edge or beyond it. Walls and rays are the simulator's: what a car saw of walls has no derivative, and a car
-that touched one counts no further.
+that touched one counts no further. Some cars start where others were before they left the road.
 
 OUT.zip is the average of the weights over the last updates, written every 100 updates; Ctrl-C keeps the last.
 """
@@ -45,6 +48,8 @@ class Training:
         torch.manual_seed(options.seed)
         driver = PackedDriver.from_model(model)
         self._learner = Learner(model, driver, options.rate, options.margin, options.edge)
+        if options.new:
+            self._learner.forget()
         tracks = [tracks[k] for k in self._rng.permutation(len(tracks))]
         parts = [tracks[k : k + options.cars] for k in range(0, len(tracks), options.cars)]
         self._groups = [Group(driver, part, options.cars, options.spun) for part in parts]
@@ -79,7 +84,7 @@ class Training:
         decay = 0.02 + 0.98 * 0.5 * (1.0 + np.cos(np.pi * (1.0 - remaining)))
         scale = decay * min(max((number - options.critic_first) / WARM_UP, 0.0), 1.0)
         figures = self._learner.update(group, segment, remaining, scale)
-        group.renew(options.renewed, self._rng)
+        group.renew(options.renewed, options.hard, self._rng)
         return figures
 
 
@@ -88,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("model", type=Path)
+    parser.add_argument("--new", action="store_true", help="begin with random weights in a network like the model's")
     parser.add_argument("--tracks", nargs="+", required=True, help="ids of tracks, or patterns of them")
     parser.add_argument("--cars", type=whole(2), default=512, help="that drive at once; more tracks take turns")
     parser.add_argument("--decisions", type=whole(2), default=32, help="in a segment")
@@ -104,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--renewed", type=positive, default=0.04, help="fraction of the cars with a new start after a segment"
     )
+    parser.add_argument("--hard", type=positive, default=0.06, help="fraction that starts where others left the road")
     parser.add_argument("--threads", type=whole(1), default=1)
     parser.add_argument("--seed", type=whole(0), default=1)
     options = parser.parse_args(arguments)

@@ -28,6 +28,7 @@ MIN_GUIDE_MPS = 3.0
 # In units of arc length, place, angle, speeds, yaw rate, controls and load.
 MAX_SLOPE, SLOPE_UNITS = 0.5, (1.0, 1.0, 20.0, 1.0, 1.0, 4.0, 2.0, 1.0, 1.0, 1e-3)
 CRITIC_WIDTHS = 128, 128
+HIDDEN_GAIN, LAST_GAIN, FIRST_THROTTLE = 1.4, 0.01, 0.4  # of a new policy
 CRITIC_RATE, CRITIC_STEPS = 1e-3, 4
 AVERAGED = 0.98  # of the averaged weights, what is kept at an update
 FIRST_VALUE = 3.5  # of a critic that has learned nothing
@@ -97,11 +98,23 @@ class Learner:
         self.averaged = perceptron(model.weights, self._names)
         self._mean = torch.as_tensor(model.normalizer["obs_mean"]).float()
         self._scale = torch.as_tensor(np.sqrt(model.normalizer["obs_var"] + VARIANCE_FLOOR)).float()
-        self._critic, self._target = new_critic(len(self._mean)), new_critic(len(self._mean))
+        # Fourier features change with every metre, and so would the slope of what a critic makes of them.
+        self._num_seen = len(self._mean) - 2 * card.lap_fourier
+        self._critic, self._target = new_critic(self._num_seen), new_critic(self._num_seen)
         self._target.load_state_dict(self._critic.state_dict())
         self._frequencies = 2.0 * torch.pi * torch.arange(1, card.lap_fourier + 1)
         self._adam = torch.optim.Adam(self.policy.parameters(), lr=rate, betas=(0.9, 0.99))
         self._critic_adam = torch.optim.Adam(self._critic.parameters(), lr=CRITIC_RATE)
+
+    def forget(self) -> None:
+        """Random weights in place of the model's; at first every car drives straight on with a little throttle."""
+        layers = [layer for layer in self.policy if isinstance(layer, nn.Linear)]
+        for layer in layers:
+            nn.init.orthogonal_(layer.weight, LAST_GAIN if layer is layers[-1] else HIDDEN_GAIN)
+            nn.init.zeros_(layer.bias)
+        with torch.no_grad():
+            layers[-1].bias[1] = FIRST_THROTTLE
+        self.averaged.load_state_dict(self.policy.state_dict())
 
     @property
     def num_axes(self) -> int:
@@ -167,7 +180,7 @@ class Learner:
         )
 
     def _drive_again(self, group: Group, segment: Segment) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """What each car gained, its end included; of each decision the inputs, the rewards, and which cars count."""
+        """What each car gained; and of each decision what the critic sees, the reward, and which cars count."""
         state = place_cars(segment.states, group.roads)
         counts, gained, discount = torch.ones(len(state), dtype=torch.bool), torch.zeros(len(state)), 1.0
         inputs, rewards, is_counted = [], [], [counts]
@@ -182,9 +195,9 @@ class Learner:
             rewards.append(reward.detach())
             is_counted.append(counts)
         inputs.append(self._inputs(state, group, segment.walls[-1]))
-        last = self._target(inputs[-1])[:, 0]
+        last = self._target(inputs[-1][:, : self._num_seen])[:, 0]
         gained = gained + torch.where(counts, discount * last, 0.0)
-        seen = torch.stack([each.detach() for each in inputs])
+        seen = torch.stack([each.detach()[:, : self._num_seen] for each in inputs])
         return gained, seen, torch.stack(rewards), torch.stack(is_counted), last.detach()
 
     def _drive_decision(self, state: Tensor, command: tuple[Tensor, ...], group: Group) -> tuple[Tensor, Tensor]:

@@ -139,7 +139,7 @@ function fileButtons(draw) {
   const optimum = { text: 'Optimum', title: 'Solve its optimal lap', disabled, onclick: () => draw.solve() };
   return row(
     ...(draw.app.server.has('optimal') ? [optimum] : []),
-    { text: 'TUM file', title: 'Its line as a table, .csv', disabled, onclick: () => draw.download() },
+    { text: 'Download', title: 'The track as a table: a TUM file, .csv', disabled, onclick: () => draw.download() },
     { text: 'Link', title: 'A link that holds it', disabled: !draw.points.length, onclick: () => draw.share() },
   );
 }
